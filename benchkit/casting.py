@@ -1,0 +1,182 @@
+"""Columns as they come (Arrow types of any writer, text, JSON values) -> columns of the contract.
+
+A value that can't be what its column says is an InputError that names the row; nothing is rounded or guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchkit.errors import InputError
+from benchkit.tables import TYPES, Column, Line, Table
+
+WHOLE = {"int32": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false"}
+FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def to_contract(
+    columns: dict[str, pa.ChunkedArray], rows: int, spec: Table, line: Line, instead: Callable[[str], str]
+) -> pa.Table:
+    """The table with exactly the columns of `spec`, in its order and types.
+
+    `columns` maps names to Arrow columns of `rows` values; names that `spec` doesn't know are left out, a nullable
+    column that is not there is null. `instead(name)` gives the message for a required column that is missing.
+    """
+    out = []
+    for c in spec.columns:
+        if c.name in columns:
+            out.append(_column(columns[c.name], c, line))
+        elif c.required:
+            raise InputError(instead(c.name))
+        else:
+            out.append(pa.chunked_array([pa.nulls(rows, TYPES[c.type])]))
+    return pa.table(out, schema=spec.schema())
+
+
+def _column(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(data.type):
+        data = data.cast(data.type.value_type)
+    if c.type == "utf8":
+        data = identifiers(data, c.name)
+    elif c.type.startswith("list"):
+        data = _lists(data, c, line)
+    elif _is_text(data.type):
+        data = _parse(data, c, line)
+    else:
+        data = _numbers(data, c, line)
+    if c.required and data.null_count:
+        row = int(np.flatnonzero(np.asarray(data.is_null()))[0])
+        raise InputError(f"row {line(row)}: {c.name} is missing")
+    return data
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def identifiers(data: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Identifiers as text. Whole numbers become their digits; a float or a flag is no identifier."""
+    if _is_text(data.type) or pa.types.is_integer(data.type) or pa.types.is_null(data.type):
+        return data.cast(pa.utf8())
+    raise InputError(f"column '{name}' holds {data.type} values; identifiers are text")
+
+
+def _numbers(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
+    """Arrow numbers to the contract's type, by value: 4.0 is a whole number, 4.5 and 2^31 are not an int32."""
+    kind, target = data.type, TYPES[c.type]
+    if pa.types.is_null(kind) or kind == target:
+        return data.cast(target)
+    simple = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (simple or (pa.types.is_boolean(kind) and c.type == "float64")):
+        raise InputError(f"column '{c.name}' holds {kind} values where {WHOLE[c.type]} is needed")
+    if pa.types.is_float16(kind):
+        data = data.cast(pa.float32())
+    try:
+        return data.cast(target)
+    except pa.ArrowInvalid:
+        for i, v in enumerate(data.to_pylist()):
+            try:
+                pa.scalar(v, data.type).cast(target)
+            except pa.ArrowInvalid:
+                raise InputError(f"row {line(i)}: {c.name} ({v}) is not {_what(c)}") from None
+        raise
+
+
+def _what(c: Column) -> str:
+    return "a whole number below 2^31" if c.type == "int32" else WHOLE[c.type]
+
+
+def _parse(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
+    """Text to numbers; an empty field is null."""
+    text = pc.utf8_trim_whitespace(data.cast(pa.utf8()))
+    text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.utf8()), text)
+    target = TYPES[c.type]
+    try:
+        return text.cast(target)
+    except pa.ArrowInvalid:
+        pass
+    values = []
+    for i, v in enumerate(text.to_pylist()):
+        try:
+            values.append(None if v is None else _one(v, c.type))
+        except ValueError:
+            raise InputError(f"row {line(i)}: {c.name} ('{v}') is not {_what(c)}") from None
+    return pa.chunked_array([pa.array(values, target)])
+
+
+def _one(text: str, kind: str) -> Any:
+    """One number or flag as people write it; ValueError where it is none."""
+    if kind == "bool":
+        if text.lower() not in FLAGS:
+            raise ValueError(text)
+        return FLAGS[text.lower()]
+    if "_" in text:
+        raise ValueError(text)
+    if kind == "float64":
+        return float(text)
+    value = float(text)
+    if not value.is_integer() or abs(value) >= (2**31 if kind == "int32" else 2**53):
+        raise ValueError(text)
+    return int(value)
+
+
+def _lists(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
+    """Lists, or lists written as JSON in a text field."""
+    target = TYPES[c.type]
+    if not _is_text(data.type):
+        if not (pa.types.is_list(data.type) or pa.types.is_large_list(data.type) or pa.types.is_null(data.type)):
+            raise InputError(f"column '{c.name}' holds {data.type} values where lists are needed")
+        try:
+            return data.cast(target)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InputError(f"column '{c.name}' holds {data.type}, which is not {target}") from None
+    values = []
+    for i, v in enumerate(data.to_pylist()):
+        try:
+            values.append(pa.scalar(json.loads(v), target) if v else pa.scalar(None, target))
+        except (ValueError, TypeError, pa.ArrowInvalid):
+            raise InputError(f"row {line(i)}: {c.name} is not a JSON list") from None
+    return pa.chunked_array([pa.array([v.as_py() for v in values], target)])
+
+
+def json_columns(rows: Sequence[Any], line: Line, spec: Table | None = None) -> dict[str, pa.ChunkedArray]:
+    """JSON row objects as Arrow columns: only those of `spec`, or all that occur.
+
+    Values of one column may be numbers or their text; a whole number beyond int64 and an object where a value is
+    needed are errors.
+    """
+    names: dict[str, None] = {} if spec is None else {c.name: None for c in spec.columns}
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InputError(f"row {line(i)}: not a JSON object")
+        if spec is None:
+            names.update(dict.fromkeys(row))
+    out = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        if spec is not None and not any(name in row for row in rows):
+            continue
+        out[name] = _json_column(values, name, line)
+    return out
+
+
+def _json_column(values: list[Any], name: str, line: Line) -> pa.ChunkedArray:
+    kinds = {type(v) for v in values} - {type(None)}
+    if kinds == {int, float}:
+        values = [None if v is None else float(v) for v in values]
+    elif len(kinds) > 1:  # '4' beside 4: text that the numbers' parser reads, and identifiers of both kinds
+        if kinds - {str, int, float}:
+            first = next(type(v) for v in values if v is not None)
+            at = next(i for i, v in enumerate(values) if v is not None and type(v) is not first)
+            raise InputError(f"row {line(at)}: {name} is not of the same type as before")
+        values = [v if v is None or isinstance(v, str) else repr(v) for v in values]
+    try:
+        return pa.chunked_array([pa.array(values, from_pandas=False)])
+    except (pa.ArrowInvalid, OverflowError, pa.ArrowTypeError, UnicodeEncodeError):
+        raise InputError(f"column '{name}' holds values of several types, or numbers beyond 64 bits") from None

@@ -1,0 +1,418 @@
+"""What every command's interface has in common: options, exit status, messages, signals, terminal rules, progress.
+
+Standard library only, so that ``--help`` answers before anything heavy is imported. A command is
+
+    parser = cli.Parser("bk-x", "what it does", ...)
+    cli.run(parser, main)
+
+where ``main(args)`` returns the exit status: 0, the result is written and every threshold given holds; 1, it is
+written but a threshold does not hold. Every way to fail ends in `run` with one line on stderr and status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from benchkit import __version__
+from benchkit.errors import InputError
+
+OK, UNMET, FAILED = 0, 1, 2
+
+TO_FORMATS = ("arrow", "parquet", "json", "ndjson", "csv", "tsv", "table")
+FROM_FORMATS = ("auto", "arrow", "parquet", "json", "ndjson", "csv", "tsv")
+BINARY = ("arrow", "parquet")
+ENDINGS = {
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".parquet": "parquet",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "table",
+}
+
+
+# ---- messages -----------------------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """The text on one line and without control characters: an identifier must not steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def message(text: str) -> None:
+    """One line on stderr. A closed or full stderr must not change the exit status."""
+    line = (printable(text) + "\n").encode("utf-8", "backslashreplace")
+    with contextlib.suppress(OSError):
+        os.write(2, line)
+
+
+def progress(command: str, what: str) -> Callable[[int, int], None] | None:
+    """A progress bar on stderr, `f(done, total)`, or None where stderr is no terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    last = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done < total and now - last < 0.1:
+            return
+        last = now
+        width = 30
+        full = width * done // max(total, 1)
+        end = "\r\x1b[K" if done >= total else ""
+        sys.stderr.write(f"\r{command}: {what} [{'#' * full}{'.' * (width - full)}] {done}/{total}{end}")
+        sys.stderr.flush()
+
+    return show
+
+
+# ---- option values --------------------------------------------------------------------------------------------
+
+
+def whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """A whole number from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is not a whole number") from None
+        if not least <= value <= most:
+            raise ValueError(f"{value} is not in {least}..{most}" if most < 2**63 - 1 else f"{value} is below {least}")
+        return value
+
+    return parse
+
+
+def number(least: float = float("-inf"), *, above: bool = False) -> Callable[[str], float]:
+    """A finite number, at least `least` (above it, with `above`)."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is not a number") from None
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(f"'{text}' is not a finite number")
+        if value < least or (above and value == least):
+            raise ValueError(f"{text} is not {'above' if above else 'at least'} {least:g}")
+        return value
+
+    return parse
+
+
+def fraction(text: str) -> str:
+    """A level or probability strictly between 0 and 1, kept as its decimal text: float(.95) is not 19/20."""
+    try:
+        inside = 0 < float(text) < 1
+    except ValueError:
+        raise ValueError(f"'{text}' is not a number") from None
+    if not inside:
+        raise ValueError(f"{text} is not between 0 and 1")
+    return text.strip()
+
+
+# ---- the parser -------------------------------------------------------------------------------------------------
+
+
+class _Option(argparse.Action):
+    """Store a value and, where the option changes the result, note it for the history as it was given."""
+
+    def __init__(self, *, parse: Callable[[str], Any] | None = None, changes: bool = False, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.parse, self.changes = parse, changes
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        name = option_string or self.dest
+        if self.nargs == 0:
+            value: Any = self.const
+        else:
+            try:
+                texts = values if isinstance(values, list) else [values]
+                parsed = [self.parse(v) if self.parse else v for v in texts]
+            except (ValueError, InputError) as e:
+                parser.error(f"{name}: {e}")
+            value = parsed if isinstance(values, list) else parsed[0]
+        setattr(namespace, self.dest, value)
+        if self.changes:
+            given = [] if self.nargs == 0 else values if isinstance(values, list) else [values]
+            namespace.argv = [*namespace.argv, name, *given]
+
+
+class _Print(argparse.Action):
+    """--help and --version: write to stdout with the checks of any other output, then leave."""
+
+    def __init__(self, *, text: Callable[[], str], **rest: Any) -> None:
+        super().__init__(nargs=0, **rest | {"dest": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+        self.text = text
+
+    def __call__(self, *_: Any) -> NoReturn:
+        write_all(1, self.text().encode())
+        sys.exit(OK)
+
+
+class Parser(argparse.ArgumentParser):
+    """The interface of one command: ``bk-x [OPTION...] [FILE]``.
+
+    `random` adds --seed, `several` lets FILE be a list. `default` is the format written to a pipe or a file; an option
+    whose result is of another kind (a diagnosis) sets it by `defaults`, {option's name: format}.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        summary: str,
+        *,
+        default: str,
+        random: bool = False,
+        several: bool = False,
+        details: str = "",
+    ) -> None:
+        files = "[FILE...]" if several else "[FILE]"
+        super().__init__(
+            prog=command,
+            usage=f"{command} [OPTION...] {files}",
+            description=summary,
+            epilog=f"See {command}(1), and benchkit(7) for formats, exit status and recipes.",
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
+            add_help=False,
+            allow_abbrev=False,
+        )
+        self.default, self.random, self.several = default, random, several
+        self.defaults: dict[str, str] = {}
+        self.set_defaults(argv=[])
+        if several:
+            self.add_argument("file", metavar="FILE", nargs="*", help="input files and folders (default: stdin)")
+        else:
+            self.add_argument("file", metavar="FILE", nargs="?", help="input; '-' or nothing is stdin")
+
+    def section(self, title: str) -> Callable[..., None]:
+        """A named group of options; the function it returns adds one (see `_Option`)."""
+        group = self.add_argument_group(title)
+
+        def option(*names: str, parse: Callable[[str], Any] | None = None, changes: bool = True, **rest: Any) -> None:
+            group.add_argument(*names, action=_Option, parse=parse, changes=changes, **rest)
+
+        return option
+
+    def flag(self, option: Callable[..., None], *names: str, help: str, changes: bool = True) -> None:
+        """An option without a value."""
+        option(*names, nargs=0, const=True, default=False, changes=changes, help=help)
+
+    def common(self) -> None:
+        """The options that every command has, last in the help."""
+        option = self.section("input and output")
+        option("-f", "--from", dest="from_", choices=FROM_FORMATS, default="auto", changes=False, metavar="FORMAT",
+               help="format of the input: " + ", ".join(FROM_FORMATS))  # fmt: skip
+        option("-t", "--to", choices=TO_FORMATS, changes=False, metavar="FORMAT",
+               help=f"format of the output: {', '.join(TO_FORMATS)} (default {self.default}; table on a terminal)")  # fmt: skip
+        option("-o", "--output", changes=False, metavar="FILE",
+               help="write FILE, all or nothing; its ending names the format")  # fmt: skip
+        self.flag(option, "--allow-unterminated", changes=False, help="accept an Arrow stream without its end marker")
+        if self.random:
+            option(
+                "-s", "--seed", parse=whole(0), default=0, metavar="N", help="seed of the random numbers (default 0)"
+            )
+        self.flag(option, "--no-provenance", changes=False, help="leave the history out of the output")
+        self.flag(option, "-q", "--quiet", changes=False, help="no statistical warnings on stderr")
+        self.flag(option, "-v", "--verbose", changes=False, help="say more on stderr, tracebacks too")
+        option_ = self.add_argument_group("about")
+        option_.add_argument("-h", "--help", action=_Print, text=self.format_help, help="print this help")
+        option_.add_argument("-V", "--version", action=_Print, help="print the version",
+                             text=lambda: f"{self.prog} (benchkit) {__version__}\n")  # fmt: skip
+
+    def error(self, message: str) -> NoReturn:
+        """A wrong call: one line, not argparse's two."""
+        raise InputError(f"{message} (see {self.prog} --help)", where="")
+
+    def read_args(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse, and find what is wrong with the files and the output before anything heavy is imported."""
+        args = self.parse_args(argv)
+        args.command = self.prog
+        named = args.file if self.several else [args.file] if args.file is not None else []
+        for name in named:
+            if name != "-":
+                check_readable(name)
+        if "-" in named or not named:
+            check_stdin(explicit="-" in named)
+        args.source = "<stdin>" if named in ([], ["-"]) else named[0]
+        default = next((to for name, to in self.defaults.items() if getattr(args, name)), self.default)
+        args.to = output_format(args, default)
+        return args
+
+
+def check_readable(name: str) -> None:
+    """Raise InputError where the named input can't be opened."""
+    try:
+        with open(name, "rb"):
+            pass
+    except IsADirectoryError:
+        if not os.access(name, os.R_OK | os.X_OK):
+            raise InputError("permission denied", where=name) from None
+    except ValueError as e:
+        raise InputError(str(e), where="") from None
+    except OSError as e:
+        raise InputError((e.strerror or str(e)).lower(), where=name) from None
+
+
+def check_stdin(explicit: bool) -> None:
+    """A command without FILE on a terminal would wait for ever for input that nobody means to type."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed", where="")
+    if not explicit and sys.stdin.isatty():
+        raise InputError("no input: name a FILE, or pipe one in ('-' reads the terminal)", where="")
+
+
+def output_format(args: argparse.Namespace, default: str) -> str:
+    """The format to write: --to, else the ending of --output, else table on a terminal, else the command's own.
+
+    Raises InputError for binary output on a terminal and for an output file that can't be written: better now than
+    after the computation.
+    """
+    to: str | None = args.to
+    if args.output is not None and args.output != "-":
+        return _output_file_format(args.output, to, default)
+    if sys.stdout is None:
+        raise InputError("standard output is closed", where="")
+    if sys.stdout.isatty():
+        if to in BINARY:
+            raise InputError(f"--to {to} writes binary data, not for a terminal: pipe it, or use -o FILE", where="")
+        return to or "table"
+    return to or default
+
+
+def _output_file_format(name: str, to: str | None, default: str) -> str:
+    ending = os.path.splitext(name)[1].lower()
+    if to is None and ending in (".gz", ".zst", ".bz2", ".xz"):
+        raise InputError(f"-o {name}: output is not compressed: write to a pipe, as in '| gzip > {name}'", where="")
+    path = os.path.realpath(name)
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise InputError(f"-o {name}: is a directory", where="")
+    if not os.path.isdir(folder):
+        raise InputError(f"-o {name}: no such directory: {os.path.dirname(name) or folder}", where="")
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            raise InputError(f"-o {name}: permission denied", where="")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"-o {name}: the directory is not writable", where="")
+    return to or ENDINGS.get(ending, default)
+
+
+# ---- output of bytes and the end of the process -------------------------------------------------------------------
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write every byte; raise InputError where that fails. A closed reader ends the process by SIGPIPE."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view[: 1 << 24]) :]
+        except BlockingIOError:
+            import select
+
+            select.select([], [fd], [])
+        except OSError as e:
+            raise InputError(f"cannot write the output: {(e.strerror or str(e)).lower()}", where="") from None
+
+
+@contextlib.contextmanager
+def clean_on_signal(path: str) -> Iterator[None]:
+    """While a temporary file exists, let a deadly signal remove it before it kills."""
+    deadly = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def die(number: int, _: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = {s: signal.getsignal(s) for s in deadly}
+    for s in deadly:
+        if before[s] is not signal.SIG_IGN:
+            signal.signal(s, die)
+    try:
+        yield
+    finally:
+        for s in deadly:
+            signal.signal(s, before[s])
+
+
+def warn(args: argparse.Namespace, warnings: Iterable[str]) -> None:
+    """Statistical warnings: they are in the data too; here they go to stderr unless -q."""
+    if not args.quiet:
+        for text in warnings:
+            message(f"{args.command}: warning: {text}")
+
+
+def history_entry(args: argparse.Namespace) -> dict[str, Any]:
+    """This command's link of the history: what was asked that changes the result. No date, host, user or file."""
+    return {"cmd": args.command, "argv": args.argv, "version": __version__, "seed": getattr(args, "seed", None)}
+
+
+def holds(limit: float | None, value: float | None, *, at_least: bool = False) -> bool:
+    """Whether a threshold that was given holds. Equality holds; an undefined value does not."""
+    if limit is None:
+        return True
+    if value is None or value != value:
+        return False
+    return value >= limit if at_least else value <= limit
+
+
+def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
+    """Run a command and leave the process with its exit status.
+
+    SIGINT and SIGPIPE keep their default action, so that a pipeline sees the true cause of death and nothing is
+    printed. Python's own tear-down is skipped at the end: everything is written and flushed by then, and unloading the
+    numerical libraries takes longer than some commands.
+    """
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent had it ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    verbose = any(a in ("-v", "--verbose") for a in sys.argv[1:])
+    source: str | None = None
+    try:
+        args = parser.read_args(sys.argv[1:])
+        source, verbose = args.source, args.verbose
+        status = main(args)
+    except SystemExit as e:
+        status = e.code if isinstance(e.code, int) else FAILED
+    except InputError as e:
+        where = source if e.where is None else e.where
+        message(f"{parser.prog}: {where}: {e}" if where else f"{parser.prog}: {e}")
+        status = FAILED
+    except MemoryError:
+        message(f"{parser.prog}: out of memory")
+        status = FAILED
+    except Exception as e:
+        text = " ".join(str(e).split())
+        hint = "" if verbose else " (-v shows where)"
+        message(f"{parser.prog}: internal error: {type(e).__name__}: {text[:300]}{hint}")
+        if verbose:
+            import traceback
+
+            traceback.print_exc()
+        status = FAILED
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+    os._exit(status)

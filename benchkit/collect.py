@@ -1,0 +1,127 @@
+"""Files and folders of raw results -> one responses table, with what was read; the work of bk-matrix."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from benchkit import cli
+from benchkit.errors import InputError
+from benchkit.formats import Cells, Choices, Tabular, open_source, read
+from benchkit.formats.columns import NAMES
+from benchkit.formats.merge import merge, sources
+from benchkit.formats.tabular import whole
+from benchkit.text import Show, View
+
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow")
+PACKED = (".gz", ".zst")
+
+
+class Collected(NamedTuple):
+    """The table, where it came from, and the history and warnings of the tables among its sources."""
+
+    table: pa.Table
+    sources: list[dict[str, Any]]
+    history: list[dict[str, Any]]
+    warnings: list[str]
+    notes: list[str]
+
+
+def collect(args: Namespace) -> Collected:
+    """Read every source that the command was given and merge them. Errors name the source."""
+    columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
+    choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts)
+    names = expand(args.file)
+    show = cli.progress(args.command, "reading") if len(names) > 1 else None
+    parts: list[Cells] = []
+    tables: list[Tabular] = []
+    for n, name in enumerate(names):
+        where = "<stdin>" if name in (None, "-") else str(name)
+        try:
+            cells, tab = _read(name, args, choices)
+        except InputError as e:
+            raise InputError(str(e), where=where if e.where is None else e.where) from None
+        if args.verbose:
+            cli.message(f"{args.command}: {where}: {cells.format}, {cells.rows} rows, {cells.frame.height} cells")
+        parts.append(cells)
+        tables.append(tab)
+        if show:
+            show(n + 1, len(names))
+    table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
+    histories = [t.meta["history"] for t in tables if t.meta.get("history")]
+    notes = [note for t in tables for note in t.notes]
+    if any(h != histories[0] for h in histories):
+        notes.append("the sources differ in history: the first one's is kept")
+    carried = [s for t in tables for s in t.meta.get("sources") or []]
+    plain = [p for p, t in zip(parts, tables, strict=True) if not t.meta.get("sources")]
+    inherited = [w for t in tables for w in t.meta.get("warnings") or []]
+    return Collected(table, carried + sources(plain), histories[0] if histories else [], inherited, notes)
+
+
+def _read(name: str | None, args: Namespace, choices: Choices) -> tuple[Cells, Tabular]:
+    """Read one source; where polars can't scan it, read it whole, which either works or says what is wrong."""
+    tab = open_source(name, args.from_, unterminated=args.allow_unterminated)
+    try:
+        return read(tab, choices), tab
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+        if not tab.lazy:
+            raise
+    tab = whole(name, args.from_, unterminated=args.allow_unterminated)
+    return read(tab, choices), tab
+
+
+def expand(names: Sequence[str]) -> list[str | None]:
+    """The files to read, folders walked in order of their names; [None] is standard input."""
+    out: list[str | None] = []
+    for name in names:
+        if not os.path.isdir(name):
+            out.append(name)
+            continue
+        found = [
+            os.path.join(folder, f) for folder, _, files in os.walk(name) for f in files if _known(f) and f[0] != "."
+        ]
+        if not found:
+            raise InputError(f"no result files ({', '.join(ENDINGS)}, or these packed) in this folder", where=name)
+        out += sorted(found)
+    if out.count("-") > 1:
+        raise InputError("'-' (standard input) is named twice", where="")
+    return out or [None]
+
+
+def _known(name: str) -> bool:
+    stem = name.lower()
+    for packed in PACKED:
+        stem = stem.removesuffix(packed)
+    return stem.endswith(ENDINGS)
+
+
+def missing(table: pa.Table) -> int:
+    """Pairs of a model and an item of the table that were not tried."""
+    return len(table["model"].unique()) * len(table["item"].unique()) - int(table.num_rows)
+
+
+def overview(table: pa.Table) -> Callable[[], View]:
+    """What a person sees of a responses table: its size in a line, then its rows."""
+
+    def view() -> View:
+        models, items = (len(table[c].unique()) for c in ("model", "item"))
+        attempts = int(np.asarray(table["attempts"]).sum())
+        lacking = missing(table)
+        summary = [f"{models} models, {items} items, {table.num_rows} cells ({lacking} missing), {attempts} attempts"]
+        columns = [
+            Show("model", "model"),
+            Show("item", "item"),
+            Show("attempts", "attempts"),
+            Show("correct", "correct", "g"),
+        ]
+        if table["cluster"].null_count < table.num_rows:
+            columns.append(Show("cluster", "cluster"))
+        return View(summary, columns)
+
+    return view

@@ -1,0 +1,111 @@
+"""One result -> bytes in the format asked for: JSON, NDJSON, CSV, TSV, Arrow, Parquet, or text for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.ipc
+
+from benchkit.tables import DOCUMENTS, Table
+
+
+def serialise(
+    document: dict[str, Any], spec: Table, to: str, view: Callable[[], Any], *, indent: bool = False
+) -> bytes:
+    """`document` in format `to`; its rows stand under `spec.rows` (dicts, or an Arrow table), else it is the only row."""
+    rows = document.get(spec.rows, document)
+    if to == "table":
+        from benchkit import text
+
+        return text.render(view(), _dicts(rows) if rows is not document else []).encode()
+    if to == "json":
+        if rows is not document:
+            document = document | {spec.rows: _dicts(rows)}
+        return _dumps(document, orjson.OPT_INDENT_2 if indent else 0) + b"\n"
+    if rows is document:
+        flat = flatten(document)
+        rows = [{c.name: flat.get(c.name) for c in spec.columns}]
+    if to == "ndjson":
+        return b"".join(_dumps(row) + b"\n" for row in _dicts(rows))
+    if to in ("csv", "tsv"):
+        return _write_csv(rows, spec, "\t" if to == "tsv" else ",")
+    return _write_arrow(rows, spec, document, to)
+
+
+def _dumps(value: Any, option: int = 0) -> bytes:
+    data: bytes = orjson.dumps(value, option=option | orjson.OPT_SERIALIZE_NUMPY)
+    return data
+
+
+def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as one row: `baseline.ddm.mean` becomes `baseline_ddm_mean`."""
+    out: dict[str, Any] = {}
+    for k, v in value.items():
+        out.update(flatten(v, f"{prefix}{k}_") if isinstance(v, dict) else {prefix + k: v})
+    return out
+
+
+def _dicts(rows: Any) -> list[dict[str, Any]]:
+    """Rows as JSON values: a sum of pass/fail scores as a whole number, no column that is null throughout."""
+    if not isinstance(rows, pa.Table):
+        return list(rows)
+    columns = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if name == "draws" and column.null_count == rows.num_rows:
+            continue
+        values = column.to_pylist()
+        if name == "correct" and all(v is None or v.is_integer() for v in values):
+            values = [None if v is None else int(v) for v in values]
+        columns[name] = values
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _write_csv(rows: Any, spec: Table, separator: str) -> bytes:
+    dicts = _dicts(rows)
+    names = [c.name for c in spec.columns if c.name != "draws" or (dicts and "draws" in dicts[0])]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_field(row.get(name)) for name in names] for row in dicts)
+    return out.getvalue().encode()
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _dumps(value).decode() if isinstance(value, list | tuple) else value
+
+
+def _write_arrow(rows: Any, spec: Table, document: dict[str, Any], to: str) -> bytes:
+    """An IPC stream, or Parquet, with everything of the document that is no row in its metadata."""
+    schema = spec.schema()
+    if isinstance(rows, pa.Table):
+        table = rows.cast(schema)
+    else:
+        table = pa.table([pa.array([r.get(f.name) for r in rows], f.type) for f in schema], schema=schema)
+    metadata: dict[str, bytes] = {"benchkit.table": spec.tag.encode()}
+    if document["history"]:
+        metadata["benchkit.history"] = _dumps(document["history"])
+    rest = {k: v for k, v in document.items() if k not in (spec.rows, "history", *DOCUMENTS)}
+    for key in DOCUMENTS:
+        if document.get(key):
+            metadata[f"benchkit.{key}"] = _dumps(document[key])
+    if rest:
+        metadata["benchkit.summary"] = _dumps(rest)
+    table = table.combine_chunks().replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    if to == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, sink)
+    else:
+        writer = pa.ipc.new_stream(sink, table.schema)
+        writer.write_table(table, max_chunksize=1 << 20)
+        writer.close()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

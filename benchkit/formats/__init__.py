@@ -1,0 +1,71 @@
+"""Readers of raw results: one module a format, each with ``sniff`` (is it mine?) and ``read`` (columns -> cells).
+
+A reader gets a `Tabular` (columns of any file, lazily) and gives `Cells`: attempts and scores added up by model and
+item, with what else the source said. `readers` lists them in the order in which they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+
+from benchkit.errors import InputError
+from benchkit.formats.columns import Roles, recognise
+from benchkit.formats.tabular import Tabular, open_source
+
+
+class Choices(NamedTuple):
+    """What the user decided where a guess would change the numbers; None is not decided."""
+
+    columns: dict[str, str]
+    unscored: str | None
+    duplicates: str | None
+    merge: bool
+    attempts: int | None
+
+
+class Cells(NamedTuple):
+    """One source, added up.
+
+    `frame` has model, item, cluster (text), attempts (int64), correct (float64), unscored (int64) and `bits`: the set
+    of attempt numbers 0..62 as a mask, or null where attempts have no such numbers. One row a model and item.
+    """
+
+    frame: pl.DataFrame
+    format: str
+    rows: int
+    where: str
+
+
+Sniff = Callable[[Tabular, Roles], bool]
+Read = Callable[[Tabular, Roles, Choices], Cells]
+
+
+def read(tab: Tabular, choices: Choices) -> Cells:
+    """Read one source by the first reader that recognises it; InputError names what was found and the options."""
+    from benchkit.formats import counts, long, wide
+
+    roles = recognise(tab.names, choices.columns)
+    readers: tuple[tuple[Sniff, Read], ...] = (
+        (counts.sniff, counts.read),
+        (long.sniff, long.read),
+        (wide.sniff, wide.read),
+    )
+    for sniff, read_cells in readers:
+        if sniff(tab, roles):
+            return read_cells(tab, roles, choices)
+    raise InputError(_unrecognised(tab, roles))
+
+
+def _unrecognised(tab: Tabular, roles: Roles) -> str:
+    shown = ", ".join(tab.names[:8]) + (", ..." if len(tab.names) > 8 else "")
+    if roles.model and roles.item:
+        return (
+            f"no score column (found: {shown}); name it with --score-col, or counts with --attempts-col, --correct-col"
+        )
+    return f"columns not recognised (found: {shown}); name them with --model-col, --item-col, --score-col"
+
+
+__all__ = ["Cells", "Choices", "Roles", "Tabular", "open_source", "read"]

@@ -1,0 +1,67 @@
+"""Which column is the model, the item, the score: by the names that evaluation tools use, or as told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from benchkit.errors import InputError
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "model": ("model", "model_name", "model_id"),
+    "item": ("item", "problem_idx", "question_id", "task_id", "instance_id"),
+    "score": ("correct", "score", "resolved", "is_correct"),
+    "attempt": ("attempt", "idx_answer", "epoch", "trial"),
+    "attempts": ("attempts", "n"),
+    "correct": ("correct", "k", "successes"),
+    "cluster": ("cluster",),
+}
+"""Role -> column names, without regard to case. `correct` is a score of one attempt, or a sum beside `attempts`."""
+
+
+class Roles(NamedTuple):
+    """The column that plays each role, or None."""
+
+    model: str | None
+    item: str | None
+    score: str | None
+    attempt: str | None
+    attempts: str | None
+    correct: str | None
+    cluster: str | None
+
+
+def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
+    """Find the columns; `told` maps roles to names that the user gave.
+
+    Raises InputError where a name that was given is not there, and where two columns could play one role: choosing
+    one of them would choose the numbers.
+    """
+    found: dict[str, str | None] = {}
+    candidates: dict[str, list[str]] = {}
+    for role, known in NAMES.items():
+        if role in told:
+            if told[role] not in names:
+                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown})")
+            found[role] = told[role]
+            continue
+        candidates[role] = [n for n in names if n.strip().lower() in known and n not in told.values()]
+        found[role] = candidates[role][0] if candidates[role] else None
+    counts = found["attempts"] is not None and found["correct"] is not None
+    if counts and found["attempt"] is not None and not told.keys() & {"attempts", "attempt", "correct", "score"}:
+        raise InputError(
+            f"column '{found['attempts']}' is a count and column '{found['attempt']}' numbers single attempts: "
+            "name what a row holds, with --attempts-col and --correct-col, or --attempt-col and --score-col"
+        )
+    if counts and not told.keys() & {"attempt", "score"}:
+        found["attempt"] = found["score"] = None
+        needed = ("model", "item", "attempts", "correct", "cluster")
+    else:
+        found["attempts"] = found["correct"] = None
+        needed = ("model", "item", "score", "attempt", "cluster")
+    for role in needed:
+        several = candidates.get(role, [])
+        if len(several) > 1:
+            raise InputError(f"columns {' and '.join(several)} could be the {role}: choose with --{role}-col")
+    return Roles(**found)

@@ -1,0 +1,55 @@
+"""Long tables of counts: one row a model and item, with attempts and how many were correct. Also responses tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+
+from benchkit.casting import to_contract
+from benchkit.errors import InputError
+from benchkit.formats.columns import Roles
+from benchkit.formats.tabular import Tabular, whole
+from benchkit.tables import RESPONSES, check_responses
+
+if TYPE_CHECKING:
+    from benchkit.formats import Cells, Choices
+
+
+def sniff(tab: Tabular, roles: Roles) -> bool:
+    """Whether the columns are those of a table of counts."""
+    return bool(roles.model and roles.item and roles.attempts and roles.correct)
+
+
+def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
+    """Check the counts as a responses table is checked; repeated keys are found when the sources are merged."""
+    from benchkit.formats import Cells
+
+    tag = tab.meta.get("table")
+    if tag not in (None, RESPONSES.tag):
+        raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
+    if tab.lazy:
+        tab = whole(tab.where, "auto")
+    wanted = {
+        name: getattr(roles, name)
+        for name in ("model", "item", "attempts", "correct", "cluster")
+        if getattr(roles, name)
+    }
+    data = tab.frame.select(*wanted.values()).collect().to_arrow()
+    columns = {role: data[name].combine_chunks() for role, name in wanted.items()}
+    chunked = {k: pa.chunked_array([v]) if not isinstance(v, pa.ChunkedArray) else v for k, v in columns.items()}
+    table = to_contract(chunked, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
+    check_responses(table, tab.line, unique=choices.duplicates is None and not choices.merge)
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    frame = frame.select(
+        "model",
+        "item",
+        "cluster",
+        pl.col("attempts").cast(pl.Int64),
+        "correct",
+        pl.lit(0, pl.Int64).alias("unscored"),
+        pl.lit(None, pl.Int64).alias("bits"),
+    )
+    return Cells(frame, f"counts ({tab.format})", table.num_rows, tab.where)

@@ -1,0 +1,194 @@
+"""Long tables of attempts: one row an attempt, with a score in [0,1]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from benchkit.errors import InputError
+from benchkit.formats.columns import Roles
+from benchkit.formats.tabular import Tabular
+
+if TYPE_CHECKING:
+    from benchkit.formats import Cells, Choices
+
+UNSCORED = ("", "na", "n/a", "nan", "null", "none")
+"""Words in a score column that mean: not scored."""
+
+MASK = 62
+"""Attempt numbers up to this one fit into an int64 as a set of bits."""
+
+
+def sniff(tab: Tabular, roles: Roles) -> bool:
+    """Whether the columns are those of a long table of attempts."""
+    return bool(roles.model and roles.item and roles.score)
+
+
+def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
+    """Add the attempts up by model and item, in one streaming pass; raise InputError where that would lose or guess.
+
+    Errors: an identifier is missing, a score is no number in [0,1], an attempt has no score (and `choices.unscored`
+    doesn't say what that means), an attempt stands twice (and `choices.duplicates` doesn't say which counts).
+    """
+    from benchkit.formats import Cells
+
+    lf = normalise(tab, roles)
+    if choices.duplicates == "first":
+        lf = lf.unique(["model", "item", "attempt"], keep="first", maintain_order=True)
+    elif choices.duplicates == "last":
+        lf = lf.unique(["model", "item", "attempt"], keep="last", maintain_order=True)
+    sums = _add_up(lf, pl.col("score").sum())
+    total = sums.select(pl.col("rows", "blank", "unnamed", "invalid", "unscored", "fractional", "again").sum()).row(0)
+    rows, blank, unnamed, invalid, unscored, fractional, again = (int(v) for v in total)
+    if unnamed:
+        raise InputError(_locate(tab, roles, lf, _unnamed(), "the model or the item is missing"))
+    if invalid:
+        raise InputError(_invalid(tab, roles, lf))
+    if unscored and choices.unscored is None:
+        raise InputError(_unscored(tab, lf, unscored, rows - blank))
+    if again and choices.duplicates is None:
+        _check_duplicates(tab, roles, lf, sums.filter(pl.col("again") > 0))
+    if fractional:  # a sum of fractions depends on its order: take the same order every time
+        sums = _add_up(lf, pl.col("score").sort().sum())
+    sums = sums.filter(pl.col("model").is_not_null())
+    _check_clusters(sums)
+    kept = pl.col("rows") - (pl.col("unscored") if choices.unscored == "drop" else 0)
+    frame = sums.select("model", "item", "cluster", kept.alias("attempts"), pl.col("correct"), "unscored", "bits")
+    return Cells(frame, f"long ({tab.format})", rows - blank, tab.where)
+
+
+def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
+    """Columns model, item, attempt, cluster, score (float64 or null), raw (the score as text), whatever the source."""
+    types = tab.frame.collect_schema()
+    assert roles.model and roles.item and roles.score
+    score = pl.col(roles.score)
+    kind = types[roles.score]
+    if kind == pl.String:
+        word = score.str.strip_chars().str.to_lowercase()
+        number = word.cast(pl.Float64, strict=False)
+        value = pl.when(word == "true").then(1.0).when(word == "false").then(0.0).otherwise(number)
+        raw = pl.when(word.is_in(UNSCORED)).then(None).otherwise(score)
+    elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
+        value = score.cast(pl.Float64)
+        raw = pl.when(value.is_nan()).then(None).otherwise(value).cast(pl.String)
+    else:
+        raise InputError(f"column '{roles.score}' holds {kind} values; a score is a number or a flag")
+    attempt = pl.col(roles.attempt).cast(pl.String) if roles.attempt else pl.lit(None, pl.String)
+    cluster = identifier(roles.cluster, types) if roles.cluster else pl.lit(None, pl.String)
+    return tab.frame.select(
+        identifier(roles.model, types).alias("model"),
+        identifier(roles.item, types).alias("item"),
+        attempt.alias("attempt"),
+        cluster.alias("cluster"),
+        pl.when(value.is_finite()).then(value).otherwise(None).alias("score"),
+        raw.alias("raw"),
+    )
+
+
+def identifier(name: str, types: pl.Schema) -> pl.Expr:
+    """A column of identifiers as text, the empty one as null."""
+    kind = types[name]
+    if not (kind in (pl.String, pl.Categorical, pl.Enum, pl.Null) or kind.is_integer()):
+        raise InputError(f"column '{name}' holds {kind} values; identifiers are text")
+    text = pl.col(name).cast(pl.String)
+    return pl.when(text == "").then(None).otherwise(text)
+
+
+def _unnamed() -> pl.Expr:
+    """A row with a score but without model or item; a line without either and without a score is blank."""
+    return (pl.col("model").is_null() | pl.col("item").is_null()) & ~_blank()
+
+
+def _blank() -> pl.Expr:
+    return pl.all_horizontal(pl.col("model", "item", "raw").is_null())
+
+
+def _not_a_score() -> pl.Expr:
+    score = pl.col("score")
+    return pl.col("raw").is_not_null() & (score.is_null() | (score < 0) | (score > 1))
+
+
+def _add_up(lf: pl.LazyFrame, correct: pl.Expr) -> pl.DataFrame:
+    """One row a model and item. `again`: attempts that may stand twice (decided later, exactly)."""
+    number = pl.col("attempt").cast(pl.Int64, strict=False)
+    small = number.is_between(0, MASK).fill_null(False)
+    bit = pl.when(small).then(pl.lit(2, pl.Int64).pow(pl.when(small).then(number).otherwise(0))).otherwise(0)
+    score = pl.col("score")
+    return (
+        lf.group_by("model", "item")
+        .agg(
+            pl.len().cast(pl.Int64).alias("rows"),
+            _blank().sum().cast(pl.Int64).alias("blank"),
+            _unnamed().sum().cast(pl.Int64).alias("unnamed"),
+            _not_a_score().sum().cast(pl.Int64).alias("invalid"),
+            (pl.col("raw").is_null() & ~_blank()).sum().cast(pl.Int64).alias("unscored"),
+            (score != score.round()).sum().cast(pl.Int64).alias("fractional"),
+            correct.alias("correct"),
+            bit.bitwise_or().alias("bits"),
+            small.sum().cast(pl.Int64).alias("numbered"),
+            pl.col("cluster").min().alias("cluster"),
+            pl.col("cluster").max().alias("cluster_max"),
+        )
+        .with_columns(
+            pl.when(pl.col("bits").bitwise_count_ones() == pl.col("rows"))
+            .then(0)
+            .when(pl.col("rows") - pl.col("blank") <= 1)
+            .then(0)
+            .otherwise(pl.col("rows"))
+            .alias("again"),
+            pl.when(pl.col("numbered") == pl.col("rows")).then(pl.col("bits")).otherwise(None).alias("bits"),
+        )
+        .collect(engine="streaming")
+    )
+
+
+def _locate(tab: Tabular, roles: Roles, lf: pl.LazyFrame, bad: pl.Expr, what: str) -> str:
+    row = lf.with_row_index("row").filter(bad).head(1).collect()
+    return f"row {tab.line(int(row['row'][0]))}: {what}"
+
+
+def _invalid(tab: Tabular, roles: Roles, lf: pl.LazyFrame) -> str:
+    row = lf.with_row_index("row").filter(_not_a_score()).head(1).collect()
+    what = "outside [0,1]" if row["score"][0] is not None else "no score: a number in [0,1], true or false"
+    return f"row {tab.line(int(row['row'][0]))}: {roles.score} ('{row['raw'][0]}') is {what}"
+
+
+def _unscored(tab: Tabular, lf: pl.LazyFrame, unscored: int, rows: int) -> str:
+    lines = lf.with_row_index("row").filter(pl.col("raw").is_null() & ~_blank()).head(3).collect()["row"]
+    shown = ", ".join(str(tab.line(int(i))) for i in lines) + (", ..." if unscored > 3 else "")
+    return (
+        f"{unscored} of {rows} attempts have no score (row{'s' if unscored > 1 else ''} {shown}): "
+        "choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
+    )
+
+
+def _check_duplicates(tab: Tabular, roles: Roles, lf: pl.LazyFrame, suspects: pl.DataFrame) -> None:
+    """Whether an attempt of the suspect cells really stands twice, compared by value."""
+    key = ["model", "item", "attempt"]
+    number = pl.col("attempt").cast(pl.Int64, strict=False).cast(pl.String)
+    rows = (
+        lf.with_row_index("row")
+        .join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
+        .with_columns(pl.coalesce(number, pl.col("attempt")).alias("attempt"))
+    )
+    twice = rows.group_by(key).agg(pl.len(), pl.col("row").sort().head(2)).filter(pl.col("len") > 1).collect()
+    if twice.is_empty():
+        return
+    found = twice.sort(pl.col("row").list.get(1)).row(0, named=True)
+    a, b = (tab.line(int(i)) for i in found["row"])
+    which = f" attempt '{found['attempt']}'" if found["attempt"] is not None else ""
+    hint = "" if roles.attempt else " or attempt (each row is one more attempt)"
+    raise InputError(
+        f"rows {a} and {b}: model '{found['model']}', item '{found['item']}'{which} stand twice "
+        f"({twice.height} such keys): choose --duplicates first, last{hint}"
+    )
+
+
+def _check_clusters(sums: pl.DataFrame) -> None:
+    spans = sums.filter(pl.col("cluster").is_not_null()).group_by("item")
+    ends = spans.agg(pl.col("cluster").min().alias("a"), pl.col("cluster_max").max().alias("b"))
+    differs = ends.filter(pl.col("a") != pl.col("b")).sort("item")
+    if not differs.is_empty():
+        item, a, b = differs.row(0)
+        raise InputError(f"item '{item}' is in cluster '{a}' and in cluster '{b}'")

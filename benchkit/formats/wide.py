@@ -1,0 +1,113 @@
+"""Wide tables: a row a model and a column an item, or transposed: a row an item and a column a model."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from benchkit.errors import InputError
+from benchkit.formats.columns import Roles
+from benchkit.formats.long import UNSCORED, identifier
+from benchkit.formats.tabular import Tabular, whole
+
+if TYPE_CHECKING:
+    from benchkit.formats import Cells, Choices
+
+OF = re.compile(r"(\d+)\s*/\s*(\d+)")
+
+
+def sniff(tab: Tabular, roles: Roles) -> bool:
+    """Whether there is a column of models, or of items, and nothing else that a long table has."""
+    one = (roles.model is None) != (roles.item is None)
+    return one and len(tab.names) > 1 and not (roles.score or roles.attempts)
+
+
+def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
+    """Cells are 0 or 1, true or false, '3/4', or a rate where `choices.attempts` says of how many attempts.
+
+    An empty cell is a pair that was not tried. Errors: a cell that is none of these; a row whose name stands before.
+    """
+    from benchkit.formats import Cells
+
+    if tab.lazy:
+        tab = whole(tab.where, "tsv" if tab.format == "tsv" else "auto")
+    types = tab.frame.collect_schema()
+    key, others = (roles.model, "item") if roles.model else (roles.item, "model")
+    role = "model" if roles.model else "item"
+    assert key is not None
+    rest = [n for n in tab.names if n != key]
+    frame = tab.frame.select(
+        identifier(key, types).alias("\0key"), *(pl.col(n).cast(pl.String).alias(n) for n in rest)
+    ).collect()
+    names = frame["\0key"]
+    if names.null_count():
+        raise InputError(f"row {tab.line(int(names.is_null().arg_true()[0]))}: the {role} is missing")
+    again = names.is_duplicated().arg_true()
+    if len(again):
+        twice = (names == names[int(again[0])]).arg_true()
+        a, b = tab.line(int(twice[0])), tab.line(int(twice[1]))
+        raise InputError(f"rows {a} and {b}: {role} '{names[int(again[0])]}' stands twice")
+    cells = frame.unpivot(index="\0key", variable_name="\0other", value_name="\0cell").filter(
+        pl.col("\0cell").is_not_null() & (pl.col("\0cell").str.strip_chars() != "")
+    )
+    meaning = {}
+    for text in cells["\0cell"].unique():
+        try:
+            meaning[text] = cell(text, choices.attempts)
+        except ValueError as e:
+            bad = cells.filter(pl.col("\0cell") == text).row(0)
+            row = tab.line(int((names == bad[0]).arg_true()[0]))
+            raise InputError(f"row {row}, column '{bad[1]}': {e}") from None
+    counted = pl.DataFrame(
+        {
+            "\0cell": list(meaning),
+            "attempts": [m[0] for m in meaning.values()],
+            "correct": [m[1] for m in meaning.values()],
+        },
+        schema={"\0cell": pl.String, "attempts": pl.Int64, "correct": pl.Float64},
+    )
+    out = cells.join(counted, on="\0cell").select(
+        pl.col("\0key").alias(role),
+        pl.col("\0other").alias(others),
+        pl.lit(None, pl.String).alias("cluster"),
+        "attempts",
+        "correct",
+        pl.lit(0, pl.Int64).alias("unscored"),
+        pl.lit(None, pl.Int64).alias("bits"),
+    )
+    shape = "wide" if role == "model" else "wide, transposed"
+    return Cells(out, f"{shape} ({tab.format})", len(names), tab.where)
+
+
+def cell(text: str, attempts: int | None) -> tuple[int, float]:
+    """Attempts and correct of one cell; ValueError with the reason where it is no result.
+
+    >>> cell("1", None), cell("3/4", None), cell("0.75", 4)
+    ((1, 1.0), (4, 3.0), (4, 3.0))
+    """
+    word = text.strip().lower()
+    if word in UNSCORED:
+        raise ValueError(f"'{text}' is no score; leave the cell empty where the pair was not tried")
+    of = OF.fullmatch(word)
+    if of:
+        k, n = int(of[1]), int(of[2])
+        if not (n >= 1 and k <= n):
+            raise ValueError(f"'{text}' is not so many of so many attempts")
+        return n, float(k)
+    try:
+        rate = {"true": 1.0, "false": 0.0}.get(word)
+        rate = float(word) if rate is None else rate
+    except ValueError:
+        raise ValueError(f"'{text}' is no score: 0, 1, true, false, 3/4 or a rate") from None
+    if not 0 <= rate <= 1:
+        raise ValueError(f"'{text}' is outside [0,1]")
+    if attempts is None:
+        if rate not in (0.0, 1.0):
+            raise ValueError(f"'{text}' is a rate: of how many attempts? (--attempts N; 1 for partial credit)")
+        return 1, rate
+    correct = rate * attempts
+    if attempts > 1 and abs(correct - round(correct)) > 0.01:
+        raise ValueError(f"'{text}' is no whole number out of {attempts} attempts")
+    return attempts, float(round(correct)) if attempts > 1 else correct

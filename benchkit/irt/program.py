@@ -1,0 +1,175 @@
+"""The log density in whitened coordinates and a run of NUTS steps: what JAX compiles.
+
+z = (3 hyperparameters, S of the smaller side, L of the larger side), as in ``geometry``. The likelihood brings its own
+gradient: value and both gradients come from one pass over the cells, with one exponential each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
+from blackjax.mcmc import metrics, nuts
+
+from benchkit.irt.geometry import Geometry, H
+
+# NUTS steps that one call of the compiled program may take.
+BLOCK = 64
+
+
+class Draws(NamedTuple):
+    """What ``advance`` returns of each step (rows beyond the steps taken are zero).
+
+    x (BLOCK, 3 + S + L): mu, sigma_u, sigma_v, u, v. energy, acceptance (BLOCK,) floats.
+    divergent, saturated (BLOCK,) bool: energy lost; the tree reached its largest depth without a U-turn.
+    gradients (BLOCK,) int32: leapfrog steps.
+    """
+
+    x: Any
+    energy: Any
+    acceptance: Any
+    divergent: Any
+    saturated: Any
+    gradients: Any
+
+
+@jax.custom_vjp
+def likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, n: Any) -> Any:
+    """Binomial log likelihood minus its value at the mode (u0, v0); no binomial coefficients.
+
+    Column by column the value at the mode is taken off before the sum, so that float32 holds the rest.
+    """
+    return _likelihood(u, v, u0, v0, y_u, y_v, ref, n)[0]
+
+
+def _likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, n: Any) -> Any:
+    e = u[:, None] - v[None, :]
+    x = jnp.exp(-jnp.abs(e))
+    r = 1 / (1 + x)
+    p = n * jnp.where(e >= 0, r, x * r)
+    columns = (n * (jnp.maximum(e, 0) + jnp.log1p(x))).sum(0)
+    value = y_u @ (u - u0) + (y_v * (v - v0) - (columns - ref)).sum()
+    return value, (y_u - p.sum(1), y_v + p.sum(0))
+
+
+def _forward(*args: Any) -> Any:
+    return _likelihood(*args)
+
+
+def _backward(gradients: Any, cotangent: Any) -> Any:
+    return (cotangent * gradients[0], cotangent * gradients[1], None, None, None, None, None, None)
+
+
+likelihood.defvjp(_forward, _backward)
+
+
+def unwhiten(z: Any, geo: Geometry) -> Any:
+    """z (3+S+L,) -> mu, log sigma_u, log sigma_v, u (S,), v (L,), log |dx/dz| without its constant."""
+    k = {name: geo.h[i] for i, name in enumerate(H)}
+    size_u = geo.u0.shape[0]
+    z_u, z_v = z[3 : 3 + size_u], z[3 + size_u :]
+    lsu, lsv = k["lsu"] + z[0] * k["e_u"], k["lsv"] + z[1] * k["e_v"]
+    tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
+    s2 = k["k_u"] / tau_u + k["k_v"] / tau_v + k["k_0"]
+    mu = k["mu"] + z[2] * jnp.sqrt(s2)
+    c = geo.wl + tau_v
+    x = (geo.G - (geo.v0 - k["a_v"] * mu) * tau_v) / c
+    r = geo.g - (geo.u0 - k["a_u"] * mu) * tau_u + geo.w @ x
+    d = geo.lam * jnp.exp(-2 * geo.ela * (lsv - k["lsv"])) + tau_u
+    du = geo.q @ ((r @ geo.q) / d + z_u / jnp.sqrt(d))
+    v = geo.v0 + (du @ geo.w) / c + x + z_v / jnp.sqrt(c)
+    log_jacobian = 0.5 * (jnp.log(s2) - geo.mask_u @ jnp.log(d) - geo.mask_v @ jnp.log(c))
+    return mu, lsu, lsv, geo.u0 + du, v, log_jacobian
+
+
+def log_density(z: Any, geo: Geometry) -> Any:
+    """Log posterior of z up to a constant: likelihood, priors and the map's Jacobian."""
+    k = {name: geo.h[i] for i, name in enumerate(H)}
+    mu, lsu, lsv, u, v, log_jacobian = unwhiten(z, geo)
+    tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
+    ll = likelihood(u, v, geo.u0, geo.v0, geo.y_u, geo.y_v, geo.ref, geo.n)
+    prior = -0.5 * (geo.mask_u @ (u - k["a_u"] * mu) ** 2) * tau_u - geo.mask_u.sum() * (lsu - k["lsu"])
+    prior += -0.5 * (geo.mask_v @ (v - k["a_v"] * mu) ** 2) * tau_v - geo.mask_v.sum() * (lsv - k["lsv"])
+    hyper = lsu + lsv - 0.5 * ((mu / k["s_mu"]) ** 2 + 1 / (tau_u * k["s_u"] ** 2) + 1 / (tau_v * k["s_v"] ** 2))
+    return ll + prior + hyper + log_jacobian
+
+
+def _metric(geo: Geometry) -> metrics.Metric:
+    """The identity, with no momentum on the padding. Noise is drawn side by side: padding changes no real entry."""
+
+    def momentum(key: Any, position: Any) -> Any:
+        k_h, k_u, k_v = jax.random.split(key, 3)
+        return jnp.concatenate(
+            [
+                jax.random.normal(k_h, (3,), position.dtype),
+                geo.mask_u * jax.random.normal(k_u, geo.mask_u.shape, position.dtype),
+                geo.mask_v * jax.random.normal(k_v, geo.mask_v.shape, position.dtype),
+            ]
+        )
+
+    def kinetic_energy(momentum: Any, position: Any = None) -> Any:
+        return 0.5 * momentum @ momentum
+
+    def is_turning(left: Any, right: Any, total: Any, *_: Any, **__: Any) -> Any:
+        rho = total - (right + left) / 2
+        return (left @ rho <= 0) | (right @ rho <= 0)
+
+    def scale(position: Any, element: Any, **_: Any) -> Any:
+        return element
+
+    return metrics.Metric(momentum, kinetic_energy, is_turning, scale)
+
+
+def advance(
+    geo: Geometry,
+    z: Any,
+    adaptation: Any,
+    key: Any,
+    start: Any,
+    count: Any,
+    warmup: Any,
+    target: Any,
+    *,
+    max_treedepth: int,
+) -> Any:
+    """Take NUTS steps start .. start+count-1 of one chain (count <= BLOCK); adapt the step size before step ``warmup``.
+
+    z (3+S+L,): position. adaptation (5,): dual averaging's state. key (2,) uint32. start, count, warmup int32.
+    Returns the new z, the new adaptation and Draws. Any split of a chain into calls gives the same chain.
+    """
+    kernel = nuts.build_kernel()
+    metric = _metric(geo)
+    _, update, _ = dual_averaging_adaptation(target)
+
+    def density(position: Any) -> Any:
+        return log_density(position, geo)
+
+    def step(i: Any, carry: Any) -> Any:
+        state, da, out = carry
+        warm = start + i < warmup
+        size = jnp.exp(jnp.where(warm, da.log_step_size, da.log_step_size_avg))
+        state, info = kernel(
+            jax.random.fold_in(key, start + i), state, density, size, metric, max_num_doublings=max_treedepth
+        )
+        new = update(da, info.acceptance_rate)
+        da = jax.tree.map(lambda a, b: jnp.where(warm, a, b).astype(z.dtype), new, da)
+        mu, lsu, lsv, u, v, _ = unwhiten(state.position, geo)
+        x = jnp.concatenate([jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)]), u, v]).astype(jnp.float32)
+        full = (info.num_trajectory_expansions >= max_treedepth) & ~info.is_turning & ~info.is_divergent
+        row = Draws(x, info.energy, info.acceptance_rate, info.is_divergent, full, info.num_integration_steps)
+        return state, da, jax.tree.map(lambda all_, one: all_.at[i].set(one.astype(all_.dtype)), out, row)
+
+    out = Draws(
+        jnp.zeros((BLOCK, z.shape[0]), jnp.float32),
+        jnp.zeros(BLOCK, z.dtype),
+        jnp.zeros(BLOCK, z.dtype),
+        jnp.zeros(BLOCK, bool),
+        jnp.zeros(BLOCK, bool),
+        jnp.zeros(BLOCK, jnp.int32),
+    )
+    state, da, out = jax.lax.fori_loop(
+        0, count, step, (nuts.init(z, density), DualAveragingAdaptationState(*adaptation), out)
+    )
+    return state.position, jnp.stack(da), out

@@ -1,0 +1,268 @@
+"""Chains of NUTS on the whitened posterior: JAX's settings, the two caches and the threads.
+
+One program per padded shape, precision and tree depth is traced once in its life: its portable form (``jax.export``)
+is kept in the cache folder beside XLA's compiled code, so that a later run needs neither BlackJAX's import nor
+tracing nor compilation. Chains do not share state: each is a thread that calls the same single-device program, so
+that the bytes depend neither on the number of cores nor on the number of chains run beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchkit.irt.geometry import Geometry, H, bucket
+from benchkit.irt.model import Array
+
+# program.BLOCK, repeated here because that module imports JAX and BlackJAX.
+BLOCK = 64
+
+
+class Chains(NamedTuple):
+    """Draws and the sampler's own record, chains x draws first.
+
+    x (chains, draws, 3 + S + L) float32: mu_b, sigma_u, sigma_v, u, v, in logits, without padding.
+    energy, acceptance (chains, draws). divergent, saturated (chains, draws) bool. gradients (chains, draws) int32.
+    step_size (chains,): after adaptation.
+    """
+
+    x: NDArray[np.float32]
+    energy: Array
+    acceptance: Array
+    divergent: NDArray[np.bool_]
+    saturated: NDArray[np.bool_]
+    gradients: NDArray[np.int32]
+    step_size: Array
+
+
+Progress = Callable[[int, int], None]
+
+
+def cache_folder() -> Path | None:
+    """$XDG_CACHE_HOME/benchkit or ~/.cache/benchkit, made if need be; None where nothing can be written there."""
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or ""
+        base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
+        folder = base / "benchkit"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except (OSError, RuntimeError):
+        return None
+
+
+_lock = threading.Lock()
+_jax: Any = None
+_folder: Path | None = None
+
+
+def preload() -> Any:
+    """Set up and import JAX (about half a second); safe to call early, from any thread, and more than once.
+
+    What the user set in JAX_PLATFORMS and XLA_FLAGS stays. Returns the jax module.
+    """
+    global _jax, _folder
+    with _lock:
+        if _jax is not None:
+            return _jax
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        flags = os.environ.get("XLA_FLAGS", "")
+        # one thread a chain: results must not depend on how XLA splits a matrix product over the cores
+        if "xla_cpu_multi_thread_eigen" not in flags:
+            os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import jax
+            import jax.export
+
+        logging.getLogger("jax").setLevel(logging.ERROR)
+        _folder = cache_folder()
+        if _folder is not None:
+            jax.config.update("jax_compilation_cache_dir", str(_folder / "xla"))
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+            jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        _jax = jax
+        return jax
+
+
+@contextlib.contextmanager
+def _precision(double: bool) -> Iterator[None]:
+    jax = preload()
+    context = getattr(jax, "enable_x64", None)
+    if context is None:
+        from jax.experimental import enable_x64 as context
+    with context(double):
+        yield
+
+
+_programs: dict[tuple[int, int, bool, int], Any] = {}
+
+
+def compiled(size_u: int, size_v: int, double: bool, max_treedepth: int) -> Any:
+    """The compiled ``program.advance`` for one padded shape: from memory, else from the caches, else traced anew."""
+    key = (size_u, size_v, double, max_treedepth)
+    if key not in _programs:
+        jax = preload()
+        with warnings.catch_warnings(), _precision(double):
+            warnings.simplefilter("ignore")
+            specs = _specs(size_u, size_v, double)
+            exported = _stored(key) or _traced(key, specs)
+            _programs[key] = jax.jit(exported.call).lower(*specs).compile()
+    return _programs[key]
+
+
+def _specs(size_u: int, size_v: int, double: bool) -> tuple[Any, ...]:
+    jax = preload()
+    real = np.float64 if double else np.float32
+
+    def real_(*shape: int) -> Any:
+        return jax.ShapeDtypeStruct(shape, real)
+
+    u, v, uv = real_(size_u), real_(size_v), real_(size_u, size_v)
+    geo = Geometry(real_(len(H)), u, u, u, u, u, u, v, v, v, v, v, v, real_(size_u, size_u), uv, uv)
+    whole = jax.ShapeDtypeStruct((), np.int32)
+    key = jax.ShapeDtypeStruct((2,), np.uint32)
+    return (*geo, real_(3 + size_u + size_v), real_(5), key, whole, whole, whole, real_())
+
+
+def _path(key: tuple[int, int, bool, int]) -> Path | None:
+    """Where the traced program is kept: its name covers everything that it was made from."""
+    if _folder is None:
+        return None
+    parts = [metadata.version(name) for name in ("jax", "jaxlib", "blackjax")]
+    parts += [(Path(__file__).parent / f"{name}.py").read_text() for name in ("program", "geometry", "sampler")]
+    return _folder / "programs" / f"{hashlib.sha256(repr((key, parts)).encode()).hexdigest()}.stablehlo"
+
+
+def _stored(key: tuple[int, int, bool, int]) -> Any:
+    path = _path(key)
+    try:
+        return preload().export.deserialize(bytearray(path.read_bytes())) if path else None
+    except Exception:  # a missing, cut or foreign file: trace anew
+        return None
+
+
+def _traced(key: tuple[int, int, bool, int], specs: tuple[Any, ...]) -> Any:
+    jax = preload()
+    from benchkit.irt import program
+
+    fields = len(Geometry._fields)
+
+    def advance(*args: Any) -> Any:
+        return program.advance(Geometry(*args[:fields]), *args[fields:], max_treedepth=key[3])
+
+    exported = jax.export.export(jax.jit(advance), platforms=["cpu"])(*specs)
+    raw = bytes(exported.serialize())
+    path = _path(key)
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as f:
+                f.write(raw)
+            Path(f.name).replace(path)
+    # run what a later process will run
+    return jax.export.deserialize(bytearray(raw))
+
+
+def needs_double(geo: Geometry) -> bool:
+    """Whether float32 would lose the energy: its rounding error, about 2^-24 sqrt(sum of squares), above 0.02."""
+    columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
+    return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
+
+
+def sample(
+    geo: Geometry,
+    *,
+    chains: int,
+    warmup: int,
+    draws: int,
+    target_accept: float,
+    max_treedepth: int,
+    seed: int,
+    double: bool | None = None,
+    progress: Progress | None = None,
+) -> Chains:
+    """Run the chains: ``warmup`` steps that adapt the step size, then ``draws`` that are kept.
+
+    Chain k depends on (seed, k) only. progress(done, total) is called from the caller's thread.
+    """
+    jax = preload()
+    double = needs_double(geo) if double is None else double
+    real = np.float64 if double else np.float32
+    size_u, size_v = geo.u0.size, geo.v0.size
+    program = compiled(size_u, size_v, double, max_treedepth)
+    kept = np.flatnonzero(np.concatenate([np.ones(3), geo.mask_u, geo.mask_v]))
+    total = warmup + draws
+    out = Chains(
+        np.empty((chains, draws, kept.size), np.float32),
+        np.empty((chains, draws)),
+        np.empty((chains, draws)),
+        np.empty((chains, draws), bool),
+        np.empty((chains, draws), bool),
+        np.empty((chains, draws), np.int32),
+        np.empty(chains),
+    )
+    done = [0] * chains
+    news = threading.Event()
+    stop = threading.Event()
+    first = np.log(kept.size**-0.25)
+    with _precision(double):
+        constants = [jax.device_put(x.astype(real)) for x in geo]
+
+    def run(k: int) -> None:
+        seeds = np.random.SeedSequence([seed, k])
+        key = seeds.generate_state(2, np.uint32)
+        z = np.zeros(3 + size_u + size_v, real)
+        z[kept] = np.random.default_rng(seeds).standard_normal(kept.size)
+        adaptation = np.array([first, 0.0, 1.0, 0.0, np.log(10.0) + first], real)
+        with _precision(double):
+            for start in range(0, total, BLOCK):
+                if stop.is_set():
+                    return
+                count = min(BLOCK, total - start)
+                steps = (np.int32(start), np.int32(count), np.int32(warmup), real(target_accept))
+                z, adaptation, block = program(*constants, z, adaptation, key, *steps)
+                skip = max(0, warmup - start)
+                if skip < count:
+                    at = start + skip - warmup
+                    for whole, part in zip(out, block, strict=False):
+                        values = np.asarray(part)[skip:count]
+                        whole[k, at : at + values.shape[0]] = values[:, kept] if values.ndim == 2 else values
+                else:
+                    jax.block_until_ready(block)
+                done[k] = start + count
+                news.set()
+        out.step_size[k] = np.exp(float(np.asarray(adaptation)[1]))
+
+    with ThreadPoolExecutor(max_workers=min(chains, 2 * (os.cpu_count() or 1))) as pool:
+        futures = [pool.submit(run, k) for k in range(chains)]
+        try:
+            while not all(f.done() for f in futures):
+                news.wait(0.05)
+                news.clear()
+                if progress is not None:
+                    progress(sum(done), chains * total)
+            for f in futures:
+                f.result()
+        finally:
+            stop.set()
+    return out
+
+
+def shape_of(n_models: int, n_items: int) -> tuple[int, int]:
+    """The padded shape (S, L) that a fit of this many models and items will use."""
+    return bucket(min(n_models, n_items)), bucket(max(n_models, n_items))

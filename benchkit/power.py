@@ -1,0 +1,124 @@
+"""What difference between two models a number of items could show."""
+
+import functools
+import math
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from benchkit.flips import Alternative
+from benchkit.levels import Level, as_fraction
+from benchkit.scores import Floats
+
+NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
+OUT_OF_REACH = "no difference up to the discordance is found with the power asked for"
+
+
+def detectable_difference(
+    discordance: ArrayLike,
+    items: ArrayLike,
+    alpha: Level = "0.05",
+    power: Level = "0.8",
+    alternative: Alternative = "two-sided",
+) -> Floats:
+    """(z_{1-alpha/2} + z_power) sqrt(discordance / items), the difference of scores found with the given power.
+
+    discordance: mean d^2 (share of discordant items for single attempts). One-sided: z_{1-alpha}. It is the normal
+    approximation (Lachenbruch 1992) and may exceed what is possible. NaN at discordance 0 (NEVER_DIFFER).
+    """
+    a = as_fraction(alpha, "alpha")
+    a = a / 2 if alternative == "two-sided" else a
+    z = NormalDist().inv_cdf(float(1 - a)) + NormalDist().inv_cdf(float(as_fraction(power, "power")))
+    d, n = np.asarray(discordance, dtype=np.float64), np.asarray(items, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(d > 0, z * np.sqrt(d / n), np.nan))
+
+
+@functools.lru_cache(maxsize=8192)
+def critical_value(k: int, alpha: Fraction, two_sided: bool) -> int:
+    """Largest c such that the exact test of k items rejects at min(up, down) <= c; -1 if it can't reject."""
+    limit = alpha / 2 if two_sided else alpha
+    term, total, c = 1, 0, -1
+    bound = math.floor(limit * (1 << k))
+    for t in range(k + 1):
+        total += term
+        if total > bound:
+            break
+        c = t
+        term = term * (k - t) // (t + 1)
+    return c
+
+
+class ExactPower:
+    """Power of the exact sign-flip test of single attempts: n items, each discordant with probability `discordance`.
+
+    The number discordant is K ~ Bin(n, discordance); of those, Bin(K, (1 + difference/discordance)/2) favour the
+    better model. ``power(difference)`` adds P(reject) over both.
+    """
+
+    def __init__(self, items: int, discordance: float, alpha: Level = "0.05", two_sided: bool = True) -> None:
+        self.discordance = discordance
+        exact = as_fraction(alpha, "alpha")
+        log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, items + 1)))])
+        k = np.arange(items + 1)
+        mass = self._pmf(log_factorial[items] - log_factorial - log_factorial[::-1], k, items - k, discordance)
+        keep = np.flatnonzero(mass > 1e-15)
+        keep = keep[[critical_value(int(x), exact, two_sided) >= 0 for x in keep]]
+        self.mass: NDArray[np.float64] = mass[keep]
+        self.two_sided = two_sided
+        critical = [critical_value(int(x), exact, two_sided) for x in keep]
+        width = max(critical, default=-1) + 1
+        lost = np.arange(width)[None, :]
+        self.k = keep[:, None]
+        self.lost = lost
+        self.inside = lost <= np.array(critical, dtype=np.int64)[:, None]
+        self.log_choose = np.where(
+            self.inside,
+            log_factorial[self.k] - log_factorial[lost] - log_factorial[np.maximum(self.k - lost, 0)],
+            -np.inf,
+        )
+
+    @staticmethod
+    def _pmf(log_choose: Floats, hits: NDArray[np.int64], misses: NDArray[np.int64], p: float) -> Floats:
+        if p >= 1.0:
+            return np.where(misses == 0, np.exp(log_choose), 0.0)
+        return np.asarray(np.exp(log_choose + hits * math.log(p) + misses * math.log1p(-p)))
+
+    def __call__(self, difference: float) -> float:
+        if self.mass.size == 0:
+            return 0.0
+        better = min(1.0, (1.0 + difference / self.discordance) / 2.0)
+        won = np.where(self.inside, self.k - self.lost, 0)
+        reject = self._pmf(self.log_choose, won, self.lost, better).sum(axis=1)
+        if self.two_sided and better < 1.0:
+            reject = reject + self._pmf(self.log_choose, self.lost, won, better).sum(axis=1)
+        return float(self.mass @ reject)
+
+
+@functools.lru_cache(maxsize=8192)
+def detectable_exact(
+    discordance: float,
+    items: int,
+    alpha: Level = "0.05",
+    power: Level = "0.8",
+    alternative: Alternative = "two-sided",
+) -> float | None:
+    """The least difference <= discordance that the exact test finds with the power asked for, to 1e-7; None if none.
+
+    NEVER_DIFFER (discordance 0) and OUT_OF_REACH are the reasons for None.
+    """
+    target = float(as_fraction(power, "power"))
+    if not 0.0 < discordance <= 1.0 or items < 1:
+        return None
+    of = ExactPower(items, discordance, alpha, alternative == "two-sided")
+    low, high = 0.0, discordance
+    if of(high) < target:
+        return None
+    if of(low) >= target:
+        return 0.0
+    while high - low > 1e-7:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if of(middle) >= target else (middle, high)
+    return high

@@ -1,0 +1,46 @@
+"""A responses table as the wide arrays that the statistics work on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from benchkit.tables import codes
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Wide(NamedTuple):
+    """N models (index i) by M items (index j), each sorted by code point.
+
+    `attempts` (N, M) int64 is 0 where the pair was not tried; `correct` (N, M) float64. `cluster` (M,) int64 is the
+    index of each item's cluster, an item without one standing for itself; None where the table has no clusters.
+    """
+
+    models: list[str]
+    items: list[str]
+    attempts: Ints
+    correct: Floats
+    cluster: Ints | None
+
+
+def wide(table: pa.Table) -> Wide:
+    """The arrays of a responses table that `wire.read` has checked."""
+    i, models = codes(table["model"])
+    j, items = codes(table["item"])
+    attempts = np.zeros((len(models), len(items)), np.int64)
+    correct = np.zeros((len(models), len(items)), np.float64)
+    attempts[i, j] = table["attempts"].to_numpy()
+    correct[i, j] = table["correct"].to_numpy()
+    cluster: Ints | None = None
+    if table["cluster"].null_count < table.num_rows:
+        c, names = codes(table["cluster"])
+        of_item = np.full(len(items), -1, np.int64)
+        of_item[j] = c
+        alone = of_item < 0
+        of_item[alone] = len(names) + np.arange(int(alone.sum()))
+        cluster = np.unique(of_item, return_inverse=True)[1].astype(np.int64)
+    return Wide(models, items, attempts, correct, cluster)
