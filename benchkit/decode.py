@@ -100,14 +100,14 @@ def decode(data: bytes, from_: str, spec: Table | None, *, unterminated: bool = 
 
 
 def _from_arrow(table: pa.Table, format: str, notes: list[str]) -> Raw:
-    names = table.column_names
+    try:
+        table.validate(full=True)
+        names = table.column_names
+    except (pa.ArrowException, ValueError) as e:
+        raise InputError(f"damaged {format} data: {_short(e)}") from None
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise InputError(f"column '{twice[0]}' stands twice")
-    try:
-        table.validate(full=True)
-    except (pa.ArrowInvalid, pa.ArrowException) as e:
-        raise InputError(f"damaged {format} data: {_short(e)}") from None
     meta: dict[str, Any] = {}
     for key, value in (table.schema.metadata or {}).items():
         if not key.startswith(b"benchkit."):

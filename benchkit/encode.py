@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from typing import Any
 
@@ -68,17 +66,23 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 def _write_csv(rows: Any, spec: Table, separator: str) -> bytes:
     dicts = _dicts(rows)
     names = [c.name for c in spec.columns if c.name != "draws" or (dicts and "draws" in dicts[0])]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, delimiter=separator, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_field(row.get(name)) for name in names] for row in dicts)
-    return out.getvalue().encode()
+    lines = [separator.join(names)]
+    lines += [separator.join(_field(row.get(name), separator) for name in names) for row in dicts]
+    return "".join(line + "\n" for line in lines).encode()
 
 
-def _field(value: Any) -> Any:
+def _field(value: Any, separator: str) -> str:
+    """One field. Quoted where it must be; the csv module leaves a lone carriage return bare, which ends a line."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _dumps(value).decode() if isinstance(value, list | tuple) else value
+    if isinstance(value, int | float):
+        return repr(value)
+    text = value if isinstance(value, str) else _dumps(value).decode()
+    if text == "" or any(c in text for c in ('"', "\n", "\r", separator)):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def _write_arrow(rows: Any, spec: Table, document: dict[str, Any], to: str) -> bytes:

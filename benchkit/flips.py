@@ -53,14 +53,9 @@ def binomial_tails(k: int, ws: Iterable[int]) -> dict[int, float]:
 
     Beyond UNSCALED terms, the largest coefficient exactly and the others by their ratios: relative error < w 2^-52.
     """
-    wanted = set(ws)
-    out: dict[int, float] = {}
     if k > UNSCALED:
-        for w in wanted:
-            t = np.arange(w, 0, -1, dtype=np.float64)
-            share = 1.0 + float(np.cumprod(t / (k - t + 1.0)).sum())
-            out[w] = math.comb(k, w) / (1 << k) * share
-        return out
+        return {w: math.comb(k, w) / (1 << k) * _share(k, w) for w in ws}
+    wanted, out = set(ws), {}
     term, total, scale = 1, 0, 1 << k
     for t in range(max(wanted) + 1):
         total += term
@@ -68,6 +63,12 @@ def binomial_tails(k: int, ws: Iterable[int]) -> dict[int, float]:
             out[t] = total / scale
         term = term * (k - t) // (t + 1)
     return out
+
+
+def _share(k: int, w: int) -> float:
+    """Sum over t <= w of C(k, t) / C(k, w)."""
+    t = np.arange(w, 0, -1, dtype=np.float64)
+    return 1.0 + float(np.cumprod(t / (k - t + 1.0)).sum())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -98,6 +98,9 @@ def _plain(value: Any) -> Any:
         return value.document()
     if isinstance(value, Companion):
         return _document(value, ("failure", "drop_boundary"), value.reasons)
+    if isinstance(value, Baseline | Intervals):
+        missing = {key: "undefined for so few items and this target" for key, v in value._asdict().items() if v is None}
+        return _document(value, value._fields, missing)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {key: _plain(part) for key, part in value._asdict().items()}
     return list(value) if isinstance(value, tuple) else value

@@ -74,7 +74,7 @@ def posterior(
         if not np.isfinite(chunk).all():
             raise InputError("a draw of a difficulty is not a finite number")
         if keep is not None:
-            chunk = chunk[:, keep]
+            chunk = np.compress(keep, chunk, axis=1)
         if center is None:
             chunk = np.sort(chunk, axis=1)  # all normalisations keep the order, and float32 sorts faster
         ability = None if theta_draws is None else theta_draws[start : start + step]

@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_DENOMINATOR = 10**6
-FIT = 1e-9  # a denominator fits a value if some numerator comes this close
+FITS = (1e-12, 1e-9)  # a denominator fits a value if some numerator comes this close
 MAX_BITS = 4096  # beyond it exact arithmetic costs more than it tells
 INT64 = 2**62  # sums and differences below it can't overflow
 
@@ -66,19 +66,24 @@ def check(attempts: NDArray[Any], correct: NDArray[Any], cluster: NDArray[Any] |
 
 
 def common_denominator(values: Floats) -> int | None:
-    """The least q <= 10^6 such that every value lies within 1e-9 of a multiple of 1/q, or None."""
+    """The least q <= 10^6 such that every value lies within 1e-12, else 1e-9, of a multiple of 1/q, or None.
+
+    The closer fit comes first: near q = 10^6 a wrong denominator can fit a few decimals to 1e-9 by chance.
+    """
     distinct = np.unique(values)
-    if np.all(np.abs(distinct - np.rint(distinct)) <= FIT):
-        return 1
-    survivors = np.arange(2, MAX_DENOMINATOR + 1, dtype=np.float64)
-    while survivors.size:
-        q = survivors[0]
-        off = np.abs(distinct * q - np.rint(distinct * q))
-        worst = int(np.argmax(off))
-        if off[worst] <= FIT * q:
-            return int(q)
-        scaled = survivors * distinct[worst]
-        survivors = survivors[np.abs(scaled - np.rint(scaled)) <= FIT * survivors]
+    for fit in FITS:
+        if np.all(np.abs(distinct - np.rint(distinct)) <= fit):
+            return 1
+    for fit in FITS:
+        survivors = np.arange(2, MAX_DENOMINATOR + 1, dtype=np.float64)
+        while survivors.size:
+            q = survivors[0]
+            off = np.abs(distinct * q - np.rint(distinct * q))
+            worst = int(np.argmax(off))
+            if off[worst] <= fit * q:
+                return int(q)
+            scaled = survivors * distinct[worst]
+            survivors = survivors[np.abs(scaled - np.rint(scaled)) <= fit * survivors]
     return None
 
 

@@ -230,7 +230,7 @@ def _warnings(block: _Block, items: int, drawn_down: int, draws: int, seed: int)
     least = int(block.items.min()) if partial.any() else items
     say(partial, f"are compared on fewer than all {items} items (the fewest: {least})")
     say(block.unequal, "have unequal attempts on some item: p assumes that differences are symmetric about 0")
-    say(~block.exact, "have scores that no common denominator fits: sums equal up to rounding count as ties")
+    say(~block.exact, "have no common denominator of a usable size: sums equal up to rounding count as ties")
     say(~np.isnan(block.flip.se), f"have too many terms to count: p comes from {draws} random sign patterns")
     if drawn_down:
         found.append(f"{drawn_down} of {pairs} pairs had attempts drawn down at random to equal numbers (seed {seed})")

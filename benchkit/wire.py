@@ -144,7 +144,10 @@ def emit(output: str | None, data: bytes) -> None:
             fd = os.open(name, os.O_WRONLY)
         except OSError as e:
             raise InputError(f"-o {name}: {(e.strerror or str(e)).lower()}", where="") from None
-        cli.write_all(fd, data)
+        try:
+            cli.write_all(fd, data)
+        finally:
+            os.close(fd)
         return
     try:
         _replace(path, data)

@@ -10,7 +10,16 @@ from benchkit.fisher import fisher_exact
 class TestReference:
     @pytest.mark.parametrize(
         ("x", "p"),
-        zip(range(119, 111, -1), (1, 0.49791, 0.24686, 0.12187, 0.0599, 0.02931, 0.01428, 0.00693), strict=True),
+        [
+            (119, 1),
+            (118, 0.49791),
+            (117, 0.24686),
+            (116, 0.12187),
+            (115, 0.0599),
+            (114, 0.02931),
+            (113, 0.01428),
+            (112, 0.00693),
+        ],
     )
     def test_against_a_perfect_model(self, x, p):
         # R 4: fisher.test(matrix(c(120, 0, x, 120 - x), 2))$p.value
@@ -42,8 +51,8 @@ class TestTheory:
 
     def test_large_tables(self):
         # exact integers: P(X >= x)
-        x, n, y, m = 20_000, 40_000, 19_300, 40_000
+        x, n, y, m = 1_000, 2_000, 900, 2_000
         total = math.comb(n + m, x + y)
-        tail = sum(math.comb(n, k) * math.comb(m, x + y - k) for k in range(x, x + 1500))
+        tail = sum(math.comb(n, k) * math.comb(m, x + y - k) for k in range(x, x + y + 1))
         assert fisher_exact(x, n, y, m, "greater") == pytest.approx(tail / total, rel=1e-9)
         assert fisher_exact(40_000, 40_000, 0, 40_000) > 0

@@ -102,7 +102,7 @@ class TestTheory:
         want = float(min(Fraction(1), 2 * Fraction(sum(counts), 2**k)))
         assert math.isclose(one(d), max(want, flips.TINY), rel_tol=1e-11)
 
-    @pytest.mark.parametrize(("k", "w"), [(901, 300), (2500, 1200), (20000, 9800)])
+    @pytest.mark.parametrize(("k", "w"), [(901, 300), (2500, 1200), (5000, 2400)])
     def test_long_binomial_tails(self, k, w):
         want = sum(math.comb(k, t) for t in range(w + 1)) / 2**k
         assert math.isclose(flips.binomial_tails(k, [w])[w], want, rel_tol=1e-11)
@@ -118,7 +118,9 @@ class TestTheory:
         arr = np.array([d], dtype=np.int64)
         for side in flips.ALTERNATIVES:
             t = sign_flip(Differences(arr, np.zeros(1, dtype=np.int64)), side)
-            best = sign_flip(Differences(np.abs(arr) * (-1 if side == "less" else 1), np.zeros(1, dtype=np.int64)), side)
+            best = sign_flip(
+                Differences(np.abs(arr) * (-1 if side == "less" else 1), np.zeros(1, dtype=np.int64)), side
+            )
             assert t.smallest[0] == best.p[0] <= t.p[0]
 
     def test_p_is_never_zero(self):
@@ -148,9 +150,7 @@ class TestReference:
         assert one(MAIZE) == 1726 / 32768
         assert one(MAIZE, "greater") == 863 / 32768
 
-    @pytest.mark.parametrize(
-        ("up", "down", "p"), [(4, 3, 1.0), (30, 23, 0.4101), (29, 27, 0.8939), (39, 26, 0.1360)]
-    )
+    @pytest.mark.parametrize(("up", "down", "p"), [(4, 3, 1.0), (30, 23, 0.4101), (29, 27, 0.8939), (39, 26, 0.1360)])
     def test_exact_mcnemar(self, up, down, p):
         # R: binom.test(min(up, down), up + down)$p.value
         assert round(one([1] * up + [-1] * down), 4) == p
@@ -207,6 +207,6 @@ class TestMonteCarlo:
         assert both.tolist() == [one(a, draws=999, seed=3), one(b, draws=999, seed=3)]
 
     def test_huge_integers(self):
-        d = np.array([[2**58, -(2**57), 2**58 + 1, 2**56 + 3] * 3], dtype=np.int64)
+        d = np.random.default_rng(3).integers(2**55, 2**58, (1, 12)) * np.array([1, 1, -1] * 4)
         p, se = flips.monte_carlo(d, np.zeros(1, dtype=np.int64), "two-sided", 99_999, 0)
-        assert abs(p[0] - enumerated(d[0].tolist())) < 4 * se[0] + 2e-3
+        assert abs(p[0] - enumerated(d[0].tolist())) < 4 * se[0]

@@ -56,5 +56,5 @@ class TestCoverage:
         probabilities = np.array([0.25, 0.65, 0.10])  # of d = -1, 0, 1
         d = rng.choice([-1, 0, 1], p=probabilities, size=(reps, n))
         got = difference_interval(n, d.sum(axis=1), (d**2).sum(axis=1))
-        covered = np.mean((got.lower <= -0.15) & (-0.15 <= got.upper))
+        covered = np.mean((got.lower <= -0.15) & (got.upper >= -0.15))
         assert abs(covered - 0.95) < 0.02

@@ -14,7 +14,7 @@ SIMPLE = {"holm": mp.holm, "hochberg": mp.hochberg, "bh": mp.bh, "bonferroni": m
 
 class TestValidation:
     def test_unknown_method(self):
-        with pytest.raises(InputError, match="adjust must be one of holm, .*, not sidak"):
+        with pytest.raises(InputError, match=r"adjust must be one of holm, .*, not sidak"):
             mp.adjust([0.1], [True], "sidak", [0], 0.05)
 
 

@@ -87,7 +87,8 @@ class TestTheory:
         s = integers(n, y)
         assert s.exact and s.denominator == math.lcm(*range(1, 101)) and s.values.dtype == object
         assert Fraction(s.values[1, 7], s.denominator) == Fraction(int(y[1, 7]), int(n[1, 7]))
-        assert totals(s.values)[0] == sum(Fraction(int(a), int(b)) for a, b in zip(y[0], n[0])) * s.denominator
+        total = sum(Fraction(int(a), int(b)) for a, b in zip(y[0], n[0], strict=True))
+        assert totals(s.values)[0] == total * s.denominator
 
     def test_a_hopeless_multiple_is_a_grid(self):
         primes = [p for p in range(2, 6000) if all(p % q for q in range(2, math.isqrt(p) + 1))]

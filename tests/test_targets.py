@@ -1,5 +1,7 @@
 """benchkit.targets: target measures and Wasserstein-1."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,7 +111,7 @@ class TestTheory:
         # |F_n - F| is smooth between the items and the points where F crosses a level of F_n.
         cuts = np.unique([0, 1, *z, *target.quantile(np.arange(len(z) + 1) / len(z))])
         total = 0.0
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+        for a, b in pairwise(cuts):
             level = np.searchsorted(z, (a + b) / 2, side="right") / len(z)
             total += integrate.quad(lambda x, c=level: abs(c - target.cdf(np.array(x))), a, b, epsabs=1e-13)[0]
         assert float(target.distance(z)) == pytest.approx(total, abs=1e-9)

@@ -2,12 +2,12 @@
 
 With u the smaller side, v the larger one (see ``laplace``), and z ~ about N(0, I) the sampler's coordinates:
 
-    log sigma_u = lsu + z_0 e_u,   log sigma_v = lsv + z_1 e_v            e: from the curvature at the mode
+    log sigma_u = l_u(z_0),   log sigma_v = l_v(z_1)        l: splines through the quantiles of a sketch of the marginal
     mu  = mu^ + z_2 s,      s^2 = k_u sigma_u^2 + k_v sigma_v^2 + k_0     mu's posterior variance follows both
     c_j = sum_i W_ij + tau_v,     x_j = (G_j - (v^_j - m_v) tau_v) / c_j           tau = 1/sigma^2
     u   = u^ + Q [ (Q^T r) / d + z_u / sqrt(d) ],   r = g - (u^ - m_u) tau_u + W x,   d = lambda(tau_v) + tau_u
     v_j = v^_j + (sum_i W_ij (u_i - u^_i)) / c_j + x_j + z_j / sqrt(c_j)
-    log |dx/dz| = log s - 1/2 sum log d - 1/2 sum log c  + constant
+    log |dx/dz| = log l_u' + log l_v' + log s - 1/2 sum log d - 1/2 sum log c  + constant
 
 W = n p (1-p), G and g the likelihood's gradients in v and u, all at the mode. Q Lambda Q^T is the Schur complement
 diag(sum_j W) - W C^-1 W^T, whose eigenvalues follow tau_v to first order in the logarithm. So v given everything
@@ -17,6 +17,7 @@ left that the step size alone must serve. Any positive d and s give a valid map:
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +26,25 @@ from benchkit.irt.laplace import Laplace, orient, precision_u_mu
 from benchkit.irt.model import Array, Data, Priors, sigmoid
 
 # scalars of Geometry.h, in order
-H = ("mu", "lsu", "lsv", "e_u", "e_v", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v")
+H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v")
+
+# knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
+KNOTS, REACH = 49, 6.0
 
 
 class Geometry(NamedTuple):
     """Everything the log density in z needs. S, L: padded sizes; padding has mask 0 and no attempts.
 
-    h (13,): scalars, named in ``H``; a_u, a_v say whose mean mu is; s_mu, s_u, s_v are the prior scales.
+    h (11,): scalars, named in ``H``; a_u, a_v say whose mean mu is; s_mu, s_u, s_v are the prior scales.
     u0, g, lam, ela, y_u, mask_u (S,): mode, gradient, eigenvalues and their elasticities in tau_v, sum_j y, mask.
     v0, G, wl, y_v, ref, mask_v (L,): mode, gradient, sum_i W, -sum_i y, minus the log density's columns at the mode.
+    curve_u, curve_v (KNOTS - 1, 4): cubic pieces of l_u, l_v on the knots, lowest power first.
     q (S, S): eigenvectors in columns. w, n (S, L): W and the attempts.
     """
 
     h: Array
+    curve_u: Array
+    curve_v: Array
     u0: Array
     g: Array
     lam: Array
@@ -53,6 +60,11 @@ class Geometry(NamedTuple):
     q: Array
     w: Array
     n: Array
+
+
+def is_exact(size_u: int, size_v: int) -> bool:
+    """Whether the padded shape is small enough to factor the precision of (u, mu) anew at every gradient."""
+    return size_u <= 32 and size_u * size_u * size_v <= 64_000
 
 
 def bucket(size: int) -> int:
@@ -107,10 +119,12 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         out[: x.shape[0], : x.shape[1]] = x
         return out
 
-    scalars = dict(mu=mode.mu_b, lsu=np.log(sig[0]), lsv=np.log(sig[1]), e_u=e_u, e_v=e_v, k_u=k_u, k_v=k_v, k_0=k_0)
+    scalars = dict(mu=mode.mu_b, lsu=np.log(sig[0]), lsv=np.log(sig[1]), k_u=k_u, k_v=k_v, k_0=k_0)
     scalars |= dict(a_u=a_u, a_v=a_v, s_mu=priors.mu_b, s_u=s_u, s_v=s_v)
     return Geometry(
         h=np.array([scalars[name] for name in H]),
+        curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u),
+        curve_v=sigma_curve(size_v, float(sig[1]), e_v, s_v),
         u0=wide(u, pad_u),
         g=wide(grad_u, pad_u),
         lam=wide(lam, pad_u, 1.0),
@@ -127,3 +141,50 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         w=block(w, pad_u, pad_v),
         n=block(o.n, pad_u, pad_v),
     )
+
+
+def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
+    """z -> log sigma whose normal quantiles are those of a sketch of sigma's marginal posterior; (KNOTS - 1, 4).
+
+    The sketch is that of ``size`` values seen with equal errors 1/w: density of l = log sigma
+    -n/2 log(sigma^2 + 1/w) - SS/(2 (sigma^2 + 1/w)) + l - sigma^2/(2 prior^2), with w from the information and SS from
+    the place of the mode. Both its cliffs (in log sigma they rise like exponentials of exponentials) become parabolas.
+    """
+    information = max(1 / sd_log**2 - 1, 1e-6)
+    k = min(max(np.sqrt(information / (2 * size)), 1e-3), 1 - 1e-9)
+    noise = sigma**2 * (1 - k) / k
+    ss = max(sigma**2 * (size * k - 1 + (sigma / prior) ** 2) / k**2, 0.0)
+    log_sigma = np.log(sigma)
+    width = min(sd_log, 1.0)
+    # fine near the mode, out to where a half-normal or an exponential tail has lost all its mass
+    grid = log_sigma + np.concatenate(
+        [np.linspace(-45, -8 * width, 3000)[:-1], np.linspace(-8 * width, 8 * width, 6001)]
+    )
+    variance = np.exp(2 * grid)
+    total = variance + noise
+    density = -0.5 * size * np.log(total) - 0.5 * ss / total + grid - 0.5 * variance / prior**2
+    density = np.exp(density - density.max())
+    mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
+    below = np.append(0.0, np.cumsum(mass))
+    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+    z = np.linspace(-REACH, REACH, KNOTS)
+    tail = np.array([0.5 * math.erfc(abs(x) / math.sqrt(2)) for x in z]) * below[-1]
+    l = np.where(
+        z <= 0,
+        np.interp(np.log(tail), np.log(np.maximum(below, 1e-300)), grid),
+        np.interp(-np.log(tail), -np.log(np.maximum(above, 1e-300)), grid),
+    )
+    return _spline(z, l)
+
+
+def _spline(x: Array, y: Array) -> Array:
+    """Cubic pieces (n - 1, 4) through (x, y), equally spaced, twice differentiable, straight at the ends."""
+    step = x[1] - x[0]
+    n = len(x)
+    system = np.diag(np.full(n, 4.0)) + np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+    right = np.zeros(n)
+    right[1:-1] = 6 * np.diff(y, 2) / step**2
+    system[0, :2], system[-1, -2:] = (1, 0), (0, 1)
+    bend = np.linalg.solve(system, right)  # second derivatives
+    slope = np.diff(y) / step - step * (2 * bend[:-1] + bend[1:]) / 6
+    return np.stack([y[:-1], slope, bend[:-1] / 2, np.diff(bend) / (6 * step)], axis=1)

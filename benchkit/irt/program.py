@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
 from blackjax.mcmc import metrics, nuts
 
-from benchkit.irt.geometry import Geometry, H
+from benchkit.irt.geometry import KNOTS, REACH, Geometry, H, is_exact
 
 # NUTS steps that one call of the compiled program may take.
 BLOCK = 64
@@ -65,33 +65,74 @@ def _backward(gradients: Any, cotangent: Any) -> Any:
 likelihood.defvjp(_forward, _backward)
 
 
+def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:
+    """Value and slope of a spline on the knots -REACH .. REACH at z; straight beyond."""
+    step = 2 * REACH / (KNOTS - 1)
+    inside = jnp.clip(z, -REACH, REACH)
+    k = jnp.clip(jnp.floor((inside + REACH) / step).astype(jnp.int32), 0, KNOTS - 2)
+    t = inside + REACH - k * step
+    a, b, c, d = pieces[k]
+    slope = b + t * (2 * c + t * 3 * d)
+    return a + t * (b + t * (c + t * d)) + slope * (z - inside), slope
+
+
 def unwhiten(z: Any, geo: Geometry) -> Any:
-    """z (3+S+L,) -> mu, log sigma_u, log sigma_v, u (S,), v (L,), log |dx/dz| without its constant."""
+    """z (3+S+L,) -> mu, log sigma_u, log sigma_v, u - m_u (S,), v - m_v (L,), log |dx/dz| without its constant."""
     k = {name: geo.h[i] for i, name in enumerate(H)}
     size_u = geo.u0.shape[0]
     z_u, z_v = z[3 : 3 + size_u], z[3 + size_u :]
-    lsu, lsv = k["lsu"] + z[0] * k["e_u"], k["lsv"] + z[1] * k["e_v"]
+    (lsu, slope_u), (lsv, slope_v) = _curve(z[0], geo.curve_u), _curve(z[1], geo.curve_v)
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
-    s2 = k["k_u"] / tau_u + k["k_v"] / tau_v + k["k_0"]
-    mu = k["mu"] + z[2] * jnp.sqrt(s2)
+    log_hyper = jnp.log(slope_u * slope_v)
     c = geo.wl + tau_v
-    x = (geo.G - (geo.v0 - k["a_v"] * mu) * tau_v) / c
-    r = geo.g - (geo.u0 - k["a_u"] * mu) * tau_u + geo.w @ x
-    d = geo.lam * jnp.exp(-2 * geo.ela * (lsv - k["lsv"])) + tau_u
-    du = geo.q @ ((r @ geo.q) / d + z_u / jnp.sqrt(d))
-    v = geo.v0 + (du @ geo.w) / c + x + z_v / jnp.sqrt(c)
-    log_jacobian = 0.5 * (jnp.log(s2) - geo.mask_u @ jnp.log(d) - geo.mask_v @ jnp.log(c))
-    return mu, lsu, lsv, geo.u0 + du, v, log_jacobian
+    if is_exact(size_u, geo.v0.shape[0]):
+        mu, dev_u, log_scale = _exact(z[2], z_u, geo, k, tau_u, tau_v, c)
+    else:
+        mu, dev_u, log_scale = _spectral(z[2], z_u, geo, k, tau_u, tau_v, c)
+    m_u, m_v = k["a_u"] * mu, k["a_v"] * mu
+    # written so that nothing cancels where sigma_v is small
+    dev_v = ((geo.v0 - m_v) * geo.wl + geo.G + (dev_u + m_u - geo.u0) @ geo.w) / c + z_v / jnp.sqrt(c)
+    return mu, lsu, lsv, dev_u, dev_v, log_hyper + log_scale - 0.5 * geo.mask_v @ jnp.log(c)
+
+
+def _spectral(z_mu: Any, z_u: Any, geo: Geometry, k: Any, tau_u: Any, tau_v: Any, c: Any) -> Any:
+    s2 = k["k_u"] / tau_u + k["k_v"] / tau_v + k["k_0"]
+    mu = k["mu"] + z_mu * jnp.sqrt(s2)
+    m_u, m_v = k["a_u"] * mu, k["a_v"] * mu
+    lam = geo.lam * jnp.exp(geo.ela * (jnp.log(tau_v) + 2 * k["lsv"]))
+    d = lam + tau_u
+    x = (geo.G - (geo.v0 - m_v) * tau_v) / c
+    pull = (geo.g + geo.w @ x) @ geo.q + lam * ((geo.u0 - m_u) @ geo.q)
+    dev_u = geo.q @ (pull / d + z_u / jnp.sqrt(d))
+    return mu, dev_u, 0.5 * (jnp.log(s2) - geo.mask_u @ jnp.log(d))
+
+
+def _exact(z_mu: Any, z_u: Any, geo: Geometry, k: Any, tau_u: Any, tau_v: Any, c: Any) -> Any:
+    wc = geo.w / c
+    uu = jnp.diag(geo.w.sum(1) + jnp.where(geo.mask_u > 0, tau_u, 1.0)) - wc @ geo.w.T
+    um = -k["a_v"] * tau_v * wc.sum(1) - k["a_u"] * tau_u * geo.mask_u
+    mm = k["a_v"] * tau_v * (geo.wl / c).sum() + k["a_u"] * tau_u * geo.mask_u.sum() + k["s_mu"] ** -2
+    precision = jnp.block([[uu, um[:, None]], [um[None, :], mm[None, None]]])
+    x = (geo.G - (geo.v0 - k["a_v"] * k["mu"]) * tau_v) / c
+    from_u, from_v = geo.mask_u * (geo.u0 - k["a_u"] * k["mu"]), geo.mask_v * (geo.v0 - k["a_v"] * k["mu"] + x)
+    lin_u = geo.g + geo.w @ x - tau_u * from_u
+    lin_mu = k["a_u"] * tau_u * from_u.sum() + k["a_v"] * tau_v * from_v.sum() - k["mu"] / k["s_mu"] ** 2
+    low = jnp.linalg.cholesky(precision)
+    half = jax.scipy.linalg.solve_triangular(low, jnp.append(lin_u, lin_mu), lower=True)
+    step = jax.scipy.linalg.solve_triangular(low, half + jnp.append(z_u, z_mu), lower=True, trans=1)
+    mu = k["mu"] + step[-1]
+    return mu, geo.u0 + step[:-1] - k["a_u"] * mu, -jnp.log(jnp.diag(low)).sum()
 
 
 def log_density(z: Any, geo: Geometry) -> Any:
     """Log posterior of z up to a constant: likelihood, priors and the map's Jacobian."""
     k = {name: geo.h[i] for i, name in enumerate(H)}
-    mu, lsu, lsv, u, v, log_jacobian = unwhiten(z, geo)
+    mu, lsu, lsv, dev_u, dev_v, log_jacobian = unwhiten(z, geo)
+    u, v = dev_u + k["a_u"] * mu, dev_v + k["a_v"] * mu
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
     ll = likelihood(u, v, geo.u0, geo.v0, geo.y_u, geo.y_v, geo.ref, geo.n)
-    prior = -0.5 * (geo.mask_u @ (u - k["a_u"] * mu) ** 2) * tau_u - geo.mask_u.sum() * (lsu - k["lsu"])
-    prior += -0.5 * (geo.mask_v @ (v - k["a_v"] * mu) ** 2) * tau_v - geo.mask_v.sum() * (lsv - k["lsv"])
+    prior = -0.5 * (geo.mask_u @ dev_u**2) * tau_u - geo.mask_u.sum() * (lsu - k["lsu"])
+    prior += -0.5 * (geo.mask_v @ dev_v**2) * tau_v - geo.mask_v.sum() * (lsv - k["lsv"])
     hyper = lsu + lsv - 0.5 * ((mu / k["s_mu"]) ** 2 + 1 / (tau_u * k["s_u"] ** 2) + 1 / (tau_v * k["s_v"] ** 2))
     return ll + prior + hyper + log_jacobian
 
@@ -141,6 +182,7 @@ def advance(
     """
     kernel = nuts.build_kernel()
     metric = _metric(geo)
+    a_u, a_v = geo.h[H.index("a_u")], geo.h[H.index("a_v")]
     _, update, _ = dual_averaging_adaptation(target)
 
     def density(position: Any) -> Any:
@@ -155,8 +197,9 @@ def advance(
         )
         new = update(da, info.acceptance_rate)
         da = jax.tree.map(lambda a, b: jnp.where(warm, a, b).astype(z.dtype), new, da)
-        mu, lsu, lsv, u, v, _ = unwhiten(state.position, geo)
-        x = jnp.concatenate([jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)]), u, v]).astype(jnp.float32)
+        mu, lsu, lsv, dev_u, dev_v, _ = unwhiten(state.position, geo)
+        hyper = jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)])
+        x = jnp.concatenate([hyper, dev_u + a_u * mu, dev_v + a_v * mu]).astype(jnp.float32)
         full = (info.num_trajectory_expansions >= max_treedepth) & ~info.is_turning & ~info.is_divergent
         row = Draws(x, info.energy, info.acceptance_rate, info.is_divergent, full, info.num_integration_steps)
         return state, da, jax.tree.map(lambda all_, one: all_.at[i].set(one.astype(all_.dtype)), out, row)

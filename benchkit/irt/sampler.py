@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import Geometry, H, bucket
+from benchkit.irt.geometry import KNOTS, Geometry, H, bucket
 from benchkit.irt.model import Array
 
 # program.BLOCK, repeated here because that module imports JAX and BlackJAX.
@@ -133,7 +133,8 @@ def _specs(size_u: int, size_v: int, double: bool) -> tuple[Any, ...]:
         return jax.ShapeDtypeStruct(shape, real)
 
     u, v, uv = real_(size_u), real_(size_v), real_(size_u, size_v)
-    geo = Geometry(real_(len(H)), u, u, u, u, u, u, v, v, v, v, v, v, real_(size_u, size_u), uv, uv)
+    curve = real_(KNOTS - 1, 4)
+    geo = Geometry(real_(len(H)), curve, curve, u, u, u, u, u, u, v, v, v, v, v, v, real_(size_u, size_u), uv, uv)
     whole = jax.ShapeDtypeStruct((), np.int32)
     key = jax.ShapeDtypeStruct((2,), np.uint32)
     return (*geo, real_(3 + size_u + size_v), real_(5), key, whole, whole, whole, real_())
@@ -163,10 +164,14 @@ def _traced(key: tuple[int, int, bool, int], specs: tuple[Any, ...]) -> Any:
     fields = len(Geometry._fields)
 
     def advance(*args: Any) -> Any:
-        return program.advance(Geometry(*args[:fields]), *args[fields:], max_treedepth=key[3])
+        z, adaptation, block = program.advance(Geometry(*args[:fields]), *args[fields:], max_treedepth=key[3])
+        return z, adaptation, tuple(block)
 
     exported = jax.export.export(jax.jit(advance), platforms=["cpu"])(*specs)
-    raw = bytes(exported.serialize())
+    try:
+        raw = bytes(exported.serialize())
+    except ImportError:  # jax.export needs flatbuffers to write
+        return exported
     path = _path(key)
     if path is not None:
         with contextlib.suppress(OSError):

@@ -1,0 +1,44 @@
+# Set-up and checks. `make` alone prints the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA := tests/data/aime2025_I.csv
+
+.PHONY: help venv demo test lint check bench clean
+
+help:  ## print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+venv: $(VENV)/.ready  ## create .venv with everything; the commands are .venv/bin/bk-*
+
+$(VENV)/.ready: pyproject.toml benchkit/__init__.py $(wildcard bin/bk-* man/*.[157])
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: venv  ## run the whole pipeline on real results
+	@export PATH="$(CURDIR)/$(BIN):$$PATH"; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; \
+	run() { printf '\n$$ %s\n' "$$1"; (cd "$$tmp" && eval "$$1"); }; cp $(DATA) "$$tmp"; \
+	run 'bk-matrix aime2025_I.csv -o responses.arrow'; \
+	run 'bk-irt responses.arrow -o fit.arrow'; \
+	run 'bk-metrics fit.arrow --to table'; \
+	run 'bk-gaps fit.arrow --to table'; \
+	run 'bk-rank responses.arrow --to table'; \
+	run 'bk-signflip responses.arrow --to table'
+
+test: venv  ## run all tests
+	$(BIN)/python -m pytest
+
+lint: venv  ## ruff and mypy, over benchkit/ and bin/
+	$(BIN)/ruff check benchkit bin tests
+	$(BIN)/ruff format --check benchkit bin tests
+	$(BIN)/mypy benchkit
+	for f in bin/bk-*; do $(BIN)/mypy "$$f"; done
+
+check: lint test  ## lint and test
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) build dist bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

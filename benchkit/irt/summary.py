@@ -1,0 +1,69 @@
+"""Draws, or a Laplace approximation, to the rows of a parameter table. Numpy only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchkit.irt.diagnostics import Diagnostics
+from benchkit.irt.laplace import Laplace
+from benchkit.irt.model import Array
+
+_Z95 = 1.959963984540054
+
+
+class Summary(NamedTuple):
+    """One entry per parameter, logits: posterior mean, sd, 2.5% and 97.5% points; MCMC columns or None."""
+
+    mean: Array
+    sd: Array
+    lower: Array
+    upper: Array
+    rhat: Array | None
+    ess_bulk: Array | None
+    ess_tail: Array | None
+
+    def take(self, where: NDArray[np.intp] | slice) -> Summary:
+        """The entries at ``where``."""
+        return Summary(*(None if x is None else x[where] for x in self))
+
+
+def of_draws(draws: NDArray[np.float32], diagnostics: Diagnostics) -> Summary:
+    """Summary of draws (S, P): sd with S-1, bounds by linear interpolation between order statistics."""
+    n, size = draws.shape
+    out = np.empty((4, size))
+    step = max(1, 4_000_000 // n)
+    for k in range(0, size, step):
+        x = draws[:, k : k + step].T.astype(np.float64)
+        out[0, k : k + step] = x.mean(1)
+        out[1, k : k + step] = x.std(1, ddof=1) if n > 1 else np.nan
+        out[2:, k : k + step] = np.quantile(x, [0.025, 0.975], axis=1)
+    return Summary(out[0], out[1], out[2], out[3], diagnostics.rhat, diagnostics.ess_bulk, diagnostics.ess_tail)
+
+
+def of_laplace(mode: Laplace) -> Summary:
+    """Summary in the order mu_b, sigma_b, sigma_theta, items, models.
+
+    mu_b, b and theta are normal at the empirical-Bayes standard deviations; the standard deviations themselves are
+    log-normal: mean exp(m + s^2/2), sd mean sqrt(exp(s^2) - 1).
+    """
+    centre = np.concatenate([[mode.mu_b], mode.b, mode.theta])
+    sd = np.concatenate([[mode.sd_mu_b], mode.sd_b, mode.sd_theta])
+    log_s = np.log([mode.sigma_b, mode.sigma_theta])
+    se = np.array([mode.sd_log_sigma_b, mode.sd_log_sigma_theta])
+    mean_s = np.exp(log_s + se**2 / 2)
+
+    def join(x: Array, y: Array) -> Array:
+        return np.concatenate([x[:1], y, x[1:]])
+
+    return Summary(
+        join(centre, mean_s),
+        join(sd, mean_s * np.sqrt(np.expm1(se**2))),
+        join(centre - _Z95 * sd, np.exp(log_s - _Z95 * se)),
+        join(centre + _Z95 * sd, np.exp(log_s + _Z95 * se)),
+        None,
+        None,
+        None,
+    )
