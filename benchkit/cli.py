@@ -24,6 +24,8 @@ from benchkit import __version__
 from benchkit.errors import InputError
 
 OK, UNMET, FAILED = 0, 1, 2
+ROUNDING = 1e-12
+"""A value this near a threshold equals it: .8 - .7 is not above .1."""
 
 TO_FORMATS = ("arrow", "parquet", "json", "ndjson", "csv", "tsv", "table")
 FROM_FORMATS = ("auto", "arrow", "parquet", "json", "ndjson", "csv", "tsv")
@@ -370,12 +372,12 @@ def history_entry(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def holds(limit: float | None, value: float | None, *, at_least: bool = False) -> bool:
-    """Whether a threshold that was given holds. Equality holds; an undefined value does not."""
+    """Whether a threshold that was given holds. Equality, up to rounding, holds; an undefined value does not."""
     if limit is None:
         return True
     if value is None or value != value:
         return False
-    return value >= limit if at_least else value <= limit
+    return value >= limit - ROUNDING if at_least else value <= limit + ROUNDING
 
 
 def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:

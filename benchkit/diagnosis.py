@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchkit import scores
+from benchkit.documents import rows
 from benchkit.errors import InputError
 from benchkit.inversions import count
 
@@ -129,21 +130,10 @@ class Diagnosis(NamedTuple):
             out[field] = getattr(self, field)
             if field in self.reasons:
                 out[f"{field}_reason"] = self.reasons[field]
-        out["items"] = _rows("item", items, self.items, self.item_reasons)
-        out["models"] = _rows("model", models, self.models, self.model_reasons)
+        out["items"] = rows({"item": items} | self.items._asdict(), self.item_reasons)
+        out["models"] = rows({"model": models} | self.models._asdict(), self.model_reasons)
         out["warnings"] = list(self.warnings)
         return out
-
-
-def _rows(key: str, ids: Sequence[str], columns: Items | Models, reasons: dict[str, str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{key: name} for name in ids]
-    for field, column in columns._asdict().items():
-        for row, value in zip(rows, column.tolist(), strict=True):
-            if value != value:
-                row[field], row[f"{field}_reason"] = None, reasons[field]
-            else:
-                row[field] = value
-    return rows
 
 
 def diagnose(

@@ -115,11 +115,6 @@ def _document(values: Any, fields: tuple[str, ...], reasons: dict[str, str]) -> 
     return out
 
 
-def exceeds(value: float | None, limit: float) -> bool:
-    """True where the predicate `value <= limit` does not hold: a null fails, equality up to rounding holds."""
-    return value is None or value > limit + ROUNDING
-
-
 class _Data(NamedTuple):
     """The input, checked: all M items, and the mask of those measured (None for all)."""
 

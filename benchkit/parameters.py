@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchkit.errors import InputError
+from benchkit.responses import Wide
+from benchkit.tables import PARAMETERS
+from benchkit.text import Show, View
+
+if TYPE_CHECKING:
+    from benchkit.irt.fit import Fit
+    from benchkit.irt.summary import Summary
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -43,3 +50,59 @@ def group(table: pa.Table, kind: str) -> Group:
         np.asarray(flag.fill_null(False)) if known else None,
         values.reshape(rows.num_rows, -1).T if values is not None and len(values) else None,
     )
+
+
+def of_fit(fit: Fit, data: Wide, *, keep_draws: bool = False) -> pa.Table:
+    """The parameters table of a fit to `data`: hyper, item and model rows, each kind sorted by identifier."""
+    from benchkit.irt.fit import HYPER
+
+    totals = [data.attempts.sum(axis) for axis in (0, 1)], [data.correct.sum(axis) for axis in (0, 1)]
+    hyper, count = len(HYPER), len(HYPER) + len(data.items) + len(data.models)
+    unknown = [None] * hyper
+    columns: dict[str, Any] = {
+        "kind": ["hyper"] * hyper + ["item"] * len(data.items) + ["model"] * len(data.models),
+        "id": [*HYPER, *data.items, *data.models],
+        "attempts": unknown + [int(n) for n in np.concatenate(totals[0])],
+        "correct": unknown + [float(y) for y in np.concatenate(totals[1])],
+        "boundary": unknown + [bool(f) for f in np.concatenate([fit.boundary_items, fit.boundary_models])],
+        "origin": unknown + ["fit"] * (count - hyper),
+    }
+    parts: tuple[Summary, ...] = (fit.hyper, fit.items, fit.models)
+    for name in ("mean", "sd", "lower", "upper", "rhat", "ess_bulk", "ess_tail"):
+        values = [getattr(part, name) for part in parts]
+        columns[name] = pa.nulls(count, pa.float64()) if values[0] is None else _floats(np.concatenate(values))
+    if keep_draws and fit.draws is not None:
+        size = len(fit.draws)
+        flat = pa.array(np.ascontiguousarray(fit.draws.T).ravel())
+        columns["draws"] = pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * size, flat)
+    else:
+        columns["draws"] = pa.nulls(count, PARAMETERS.schema().field("draws").type)
+    schema = PARAMETERS.schema()
+    return pa.table([pa.array(columns[f.name], f.type, from_pandas=False) for f in schema], schema=schema)
+
+
+def _floats(values: Floats) -> pa.Array:
+    """Undefined (NaN) as null."""
+    return pa.array(values, mask=np.isnan(values))
+
+
+def overview(table: pa.Table, fit: dict[str, Any]) -> View:
+    """What a person sees of a fit: how it was made and whether it can be trusted, then its rows."""
+    items, models = (pc.sum(pc.equal(table["kind"], kind)).as_py() for kind in ("item", "model"))
+    summary = [f"{items} items, {models} models, by {fit['method']}"]
+    if fit["method"] == "nuts":
+        worst = [
+            ("R-hat", fit["max_rhat"], ".3f"),
+            ("bulk ESS", fit["min_ess_bulk"], ".0f"),
+            ("tail ESS", fit["min_ess_tail"], ".0f"),
+        ]
+        shown = ", ".join(f"{label} {'undefined' if v is None else format(v, spec)}" for label, v, spec in worst)
+        summary.append(
+            f"{fit['chains']} chains x {fit['draws']} draws; worst {shown}; {fit['divergences']} divergences"
+        )
+    heads = {"kind": "kind", "id": "id", "mean": "mean", "sd": "sd", "lower": "lower", "upper": "upper"}
+    if fit["method"] == "nuts":
+        heads |= {"rhat": "R-hat", "ess_bulk": "bulk ESS", "ess_tail": "tail ESS"}
+    heads |= {"attempts": "attempts", "correct": "correct", "boundary": "boundary"}
+    spec = {"ess_bulk": ".0f", "ess_tail": ".0f", "correct": "g"}
+    return View(summary, [Show(k, h, spec.get(k, ".3f")) for k, h in heads.items()])

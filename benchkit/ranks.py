@@ -8,6 +8,7 @@ give simultaneous sets). `best_set` stands beside it.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchkit.best_set import best_set
+from benchkit.documents import rows
 from benchkit.errors import InputError
 from benchkit.intervals import ONE_ITEM, attempts_half_width, items_half_width
 from benchkit.levels import Level, as_fraction, order_statistic
@@ -67,6 +69,23 @@ class Ranking(NamedTuple):
     excluded: tuple[Excluded, ...]
     reasons: dict[str, str]
     warnings: tuple[str, ...]
+
+    def document(self, models: Sequence[str], items: Sequence[str]) -> dict[str, Any]:
+        """Plain values in key order by identifier, each null beside its reason; `warnings` comes last."""
+        out: dict[str, Any] = {f: getattr(self, f) for f in ("items", "level", "reps", "method")}
+        out["contenders"] = [models[i] for i in self.contenders]
+        out["best_set"] = [models[i] for i in self.best_set]
+        fields = self._fields[self._fields.index("rank") : self._fields.index("contenders")]
+        columns = {"model": [models[i] for i in self.model]} | {f: getattr(self, f) for f in fields}
+        out["models"] = rows(columns, self.reasons)
+        excluded = {
+            "model": [models[e.model] for e in self.excluded],
+            "missing": [[items[j] for j in e.missing] for e in self.excluded],
+            "score_on_own_items": [e.score_on_own_items for e in self.excluded],
+        }
+        out["excluded"] = rows(excluded, {"score_on_own_items": "it has no item"})
+        out["warnings"] = list(self.warnings)
+        return out
 
 
 def competition_ranks(sums: list[int], tolerance: int = 0) -> Ints:

@@ -5,12 +5,14 @@ d_j = difference of success rates on item j. If the two models are exchangeable 
 item the symmetry is an assumption.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchkit import multiplicity
+from benchkit.documents import rows
 from benchkit.errors import InputError
 from benchkit.fisher import fisher_exact
 from benchkit.flips import DRAWS, Alternative, FlipTest, sign_flip
@@ -33,6 +35,23 @@ from benchkit.scores import (
 __all__ = ["Comparison", "against", "best_complete", "compare", "every_pair"]
 
 BLOCK_CELLS = 2**21
+SIDES = ("model_a", "model_b")
+ROW_FIELDS = (
+    "items",
+    "difference",
+    "lower",
+    "upper",
+    "discordant",
+    "p",
+    "p_adjusted",
+    "significant",
+    "method",
+    "discordance",
+    "detectable_difference",
+    "detectable_exact",
+    "p_attempts",
+    "p_attempts_adjusted",
+)
 NOTHING_SHARED = "the two models have no item in common"
 NOT_WHOLE = "Fisher's test needs whole numbers of correct attempts"
 
@@ -80,6 +99,22 @@ class Comparison(NamedTuple):
     p_attempts_adjusted: Floats | None
     reasons: dict[str, str]
     warnings: tuple[str, ...]
+
+    def document(self, models: Sequence[str]) -> dict[str, Any]:
+        """Plain values in key order by identifier, each null beside its reason; `warnings` comes last.
+
+        The Monte Carlo error `p_se` stands only in the rows whose p has one.
+        """
+        out: dict[str, Any] = {f: getattr(self, f) for f in ("alternative", "alpha", "adjust", "power", "family_size")}
+        out |= {"significant_raw": self.significant_raw, "significant": self.significant_count}
+        columns: dict[str, Any] = {side: [models[i] for i in self.pairs[:, k]] for k, side in enumerate(SIDES)}
+        columns |= {f: getattr(self, f) for f in ROW_FIELDS if getattr(self, f) is not None}
+        out["pairs"] = rows(columns, self.reasons)
+        for row, se in zip(out["pairs"], self.p_se.tolist(), strict=True):
+            if se == se:
+                row["p_se"] = se
+        out["warnings"] = list(self.warnings)
+        return out
 
 
 class _Block(NamedTuple):

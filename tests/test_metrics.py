@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchkit import posterior as posterior_module
 from benchkit.errors import InputError
-from benchkit.metrics import THRESHOLDS, exceeds, report
+from benchkit.metrics import THRESHOLDS, report
 from benchkit.posterior import posterior
 from benchkit.spread import spread
 from benchkit.targets import Beta, Sample, Uniform
@@ -227,10 +227,6 @@ class TestTheory:
     def test_top_flag_is_for_five_only(self):
         assert "top_gap_sum" not in report([0, 1, 5], top=2).flags
         assert "top_gap_sum" in report([0, 1, 5]).flags
-
-    def test_predicates(self):
-        assert exceeds(None, 1.0) and exceeds(0.75, 0.7)
-        assert not exceeds(0.8 - 0.7, 0.1) and not exceeds(0.1 + 0.2, 0.3) and not exceeds(0.75, 0.75)
 
     def test_drop_boundary_is_the_report_without_them(self, fit):
         whole = report(**fit)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import KNOTS, Geometry, H, bucket
+from benchkit.irt.geometry import KNOTS, Geometry, H, bucket, is_exact
 from benchkit.irt.model import Array
 
 # program.BLOCK, repeated here because that module imports JAX and BlackJAX.
@@ -184,7 +184,12 @@ def _traced(key: tuple[int, int, bool, int], specs: tuple[Any, ...]) -> Any:
 
 
 def needs_double(geo: Geometry) -> bool:
-    """Whether float32 would lose the energy: its rounding error, about 2^-24 sqrt(sum of squares), above 0.02."""
+    """Whether to work in float64: always where it costs nothing, else where float32 would lose the energy.
+
+    Its rounding error there is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
+    """
+    if is_exact(*geo.n.shape):
+        return True
     columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
     return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
 
