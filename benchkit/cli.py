@@ -99,8 +99,8 @@ def whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
     return parse
 
 
-def number(least: float = float("-inf"), *, above: bool = False) -> Callable[[str], float]:
-    """A finite number, at least `least` (above it, with `above`)."""
+def number(least: float = float("-inf"), most: float = float("inf")) -> Callable[[str], float]:
+    """A finite number from `least` to `most`."""
 
     def parse(text: str) -> float:
         try:
@@ -109,8 +109,10 @@ def number(least: float = float("-inf"), *, above: bool = False) -> Callable[[st
             raise ValueError(f"'{text}' is not a number") from None
         if value != value or value in (float("inf"), float("-inf")):
             raise ValueError(f"'{text}' is not a finite number")
-        if value < least or (above and value == least):
-            raise ValueError(f"{text} is not {'above' if above else 'at least'} {least:g}")
+        if not least <= value <= most:
+            raise ValueError(
+                f"{text} is below {least:g}" if most == float("inf") else f"{text} is not in {least:g}..{most:g}"
+            )
         return value
 
     return parse
@@ -225,8 +227,8 @@ class Parser(argparse.ArgumentParser):
         option = self.section("input and output")
         option("-f", "--from", dest="from_", choices=FROM_FORMATS, default="auto", changes=False, metavar="FORMAT",
                help="format of the input: " + ", ".join(FROM_FORMATS))  # fmt: skip
-        option("-t", "--to", choices=TO_FORMATS, changes=False, metavar="FORMAT",
-               help=f"format of the output: {', '.join(TO_FORMATS)} (default {self.default}; table on a terminal)")  # fmt: skip
+        to = f"format of the output: {', '.join(TO_FORMATS)} (default {self.default}; table on a terminal)"
+        option("-t", "--to", choices=TO_FORMATS, changes=False, metavar="FORMAT", help=to)
         option("-o", "--output", changes=False, metavar="FILE",
                help="write FILE, all or nothing; its ending names the format")  # fmt: skip
         self.flag(option, "--allow-unterminated", changes=False, help="accept an Arrow stream without its end marker")

@@ -23,7 +23,7 @@ import pyarrow.ipc
 from benchkit import cli
 from benchkit.casting import json_columns
 from benchkit.errors import InputError
-from benchkit.tables import DOCUMENTS, TABLES, Line, Table
+from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Line, Table
 
 END_MARKER = 8
 """Bytes of the end-of-stream marker: ff ff ff ff 00 00 00 00."""
@@ -228,8 +228,9 @@ def _document(doc: Any, spec: Table | None) -> Raw:
     meta: dict[str, Any] = {}
     rows = doc
     if isinstance(doc, dict):
-        held = [t for t in TABLES if isinstance(doc.get(t.rows), list)]
-        if spec in held or (held and spec is not None):
+        known = TABLES if spec is not None else (RESPONSES,)
+        held = [t for t in known if isinstance(doc.get(t.rows), list)]
+        if held:
             table = spec if spec in held else held[0]
             meta = {k: doc[k] for k in (*DOCUMENTS, "history") if doc.get(k) is not None} | {"table": table.tag}
             rows = doc[table.rows]

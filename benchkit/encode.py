@@ -15,7 +15,7 @@ from benchkit.tables import DOCUMENTS, Table
 def serialise(
     document: dict[str, Any], spec: Table, to: str, view: Callable[[], Any], *, indent: bool = False
 ) -> bytes:
-    """`document` in format `to`; its rows stand under `spec.rows` (dicts, or an Arrow table), else it is the only row."""
+    """`document` in format `to`. Its rows stand under `spec.rows` (dicts, or an Arrow table), or it is the only row."""
     rows = document.get(spec.rows, document)
     if to == "table":
         from benchkit import text
@@ -49,18 +49,16 @@ def flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _dicts(rows: Any) -> list[dict[str, Any]]:
-    """Rows as JSON values: a sum of pass/fail scores as a whole number, no column that is null throughout."""
-    if not isinstance(rows, pa.Table):
-        return list(rows)
-    columns = {}
-    for name, column in zip(rows.column_names, rows.columns, strict=True):
-        if name == "draws" and column.null_count == rows.num_rows:
-            continue
-        values = column.to_pylist()
-        if name == "correct" and all(v is None or v.is_integer() for v in values):
-            values = [None if v is None else int(v) for v in values]
-        columns[name] = values
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    """Rows as JSON values: a whole sum of scores as a whole number, and no draws where none were kept."""
+    if isinstance(rows, pa.Table):
+        if "draws" in rows.column_names and rows["draws"].null_count == rows.num_rows:
+            rows = rows.drop(["draws"])
+        columns = [column.to_pylist() for column in rows.columns]
+        rows = [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    whole = all(float(row["correct"]).is_integer() for row in rows if row.get("correct") is not None)
+    if whole and rows and "correct" in rows[0]:
+        rows = [row | {"correct": None if row["correct"] is None else int(row["correct"])} for row in rows]
+    return list(rows)
 
 
 def _write_csv(rows: Any, spec: Table, separator: str) -> bytes:

@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
 
 def difference_interval(items: ArrayLike, total: ArrayLike, squares: ArrayLike, level: Level = "0.95") -> Interval:
-    """Interval of a paired difference of scores (Bonett and Price 2012, Statistics in Medicine 31, 2496).
+    """Interval of a paired difference of scores (Bonett and Price 2012, J. Educ. Behav. Stat. 37, 479-488).
 
     Two items d = +1 and d = -1 are appended; with m and s (ddof 0) over the n + 2, m +- z s / sqrt(n + 2), cut at
     +-1. items: n. total: sum of d over the items. squares: sum of d^2. It covers where the plain Wald interval has

@@ -14,6 +14,7 @@ import polars as pl
 from benchkit.errors import InputError
 from benchkit.formats.columns import Roles, recognise
 from benchkit.formats.tabular import Tabular, open_source
+from benchkit.tables import RESPONSES
 
 
 class Choices(NamedTuple):
@@ -47,6 +48,9 @@ def read(tab: Tabular, choices: Choices) -> Cells:
     """Read one source by the first reader that recognises it; InputError names what was found and the options."""
     from benchkit.formats import counts, long, wide
 
+    tag = tab.meta.get("table")
+    if tag not in (None, RESPONSES.tag):
+        raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     roles = recognise(tab.names, choices.columns)
     readers: tuple[tuple[Sniff, Read], ...] = (
         (counts.sniff, counts.read),

@@ -8,7 +8,6 @@ import polars as pl
 import pyarrow as pa
 
 from benchkit.casting import to_contract
-from benchkit.errors import InputError
 from benchkit.formats.columns import Roles
 from benchkit.formats.tabular import Tabular, whole
 from benchkit.tables import RESPONSES, check_responses
@@ -26,9 +25,6 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Check the counts as a responses table is checked; repeated keys are found when the sources are merged."""
     from benchkit.formats import Cells
 
-    tag = tab.meta.get("table")
-    if tag not in (None, RESPONSES.tag):
-        raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     if tab.lazy:
         tab = whole(tab.where, "auto")
     wanted = {

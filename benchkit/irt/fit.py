@@ -156,9 +156,7 @@ def _quietly(n_models: int, n_items: int, max_treedepth: int) -> None:
         return
 
 
-def _check_options(
-    chains: int, warmup: int, draws: int, target_accept: float, max_treedepth: int, seed: int
-) -> None:
+def _check_options(chains: int, warmup: int, draws: int, target_accept: float, max_treedepth: int, seed: int) -> None:
     for name, value, low, high in (
         ("chains", chains, 1, 64),
         ("warmup", warmup, 20, 10**6),

@@ -146,14 +146,17 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
 def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
     """z -> log sigma whose normal quantiles are those of a sketch of sigma's marginal posterior; (KNOTS - 1, 4).
 
-    The sketch is that of ``size`` values seen with equal errors 1/w: density of l = log sigma
-    -n/2 log(sigma^2 + 1/w) - SS/(2 (sigma^2 + 1/w)) + l - sigma^2/(2 prior^2), with w from the information and SS from
-    the place of the mode. Both its cliffs (in log sigma they rise like exponentials of exponentials) become parabolas.
+    The sketch is that of n = size - 1 contrasts (the level is mu's) seen with equal errors 1/w: density of
+    l = log sigma: -n/2 log(sigma^2 + 1/w) - SS/(2 (sigma^2 + 1/w)) + l - sigma^2/(2 prior^2), with w from the
+    information and SS from the place of the mode. Both its cliffs (in log sigma they rise like exponentials of
+    exponentials) become parabolas.
     """
-    information = max(1 / sd_log**2 - 1, 1e-6)
-    k = min(max(np.sqrt(information / (2 * size)), 1e-3), 1 - 1e-9)
+    contrasts = size - 1
+    information = max(1 / sd_log**2 - 1, 0.0)  # 2 sum kept^2
+    k = math.sqrt(information / 2 * size) / contrasts if contrasts else 0.0
+    k = min(max(k, 1e-3), 1 - 1e-9)
     noise = sigma**2 * (1 - k) / k
-    ss = max(sigma**2 * (size * k - 1 + (sigma / prior) ** 2) / k**2, 0.0)
+    ss = max(sigma**2 * (contrasts * k - 1 + (sigma / prior) ** 2) / k**2, 0.0) if contrasts else 0.0
     log_sigma = np.log(sigma)
     width = min(sd_log, 1.0)
     # fine near the mode, out to where a half-normal or an exponential tail has lost all its mass
@@ -162,7 +165,7 @@ def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
     )
     variance = np.exp(2 * grid)
     total = variance + noise
-    density = -0.5 * size * np.log(total) - 0.5 * ss / total + grid - 0.5 * variance / prior**2
+    density = -0.5 * contrasts * np.log(total) - 0.5 * ss / total + grid - 0.5 * variance / prior**2
     density = np.exp(density - density.max())
     mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
     below = np.append(0.0, np.cumsum(mass))

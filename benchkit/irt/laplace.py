@@ -115,9 +115,7 @@ def laplace(data: Data, priors: Priors, start: Laplace | None = None) -> Laplace
     sd_u, sd_v, sd_mu = (np.sqrt(x) for x in var)
     sd_log_u, sd_log_v = (float(x) for x in 1 / np.sqrt(info))
     if rows:
-        return Laplace(
-            u, v, mu, sig_u, sig_v, sd_u, sd_v, float(sd_mu), sd_log_u, sd_log_v, steps, ok
-        )
+        return Laplace(u, v, mu, sig_u, sig_v, sd_u, sd_v, float(sd_mu), sd_log_u, sd_log_v, steps, ok)
     return Laplace(v, u, mu, sig_v, sig_u, sd_v, sd_u, float(sd_mu), sd_log_v, sd_log_u, steps, ok)
 
 
@@ -138,9 +136,7 @@ def _climb(
         w = expected * (1 - p)
         g_u = y_u - expected.sum(1) - tau_u * (u - sc.a_u * mu)
         g_v = y_v + expected.sum(0) - tau_v * (v - sc.a_v * mu)
-        g_mu = (
-            sc.a_u * tau_u * float((u - mu).sum()) + sc.a_v * tau_v * float((v - mu).sum()) - mu / sc.s_mu**2
-        )
+        g_mu = sc.a_u * tau_u * float((u - mu).sum()) + sc.a_v * tau_v * float((v - mu).sum()) - mu / sc.s_mu**2
         h, c = precision_u_mu(w, tau_u, tau_v, sc.a_v, sc.s_mu)
         cov = _inverse(h)
         # v given (u, mu): dv = (g_v + W^T du + a_v tau_v dmu) / c
@@ -155,9 +151,7 @@ def _climb(
         rest[-1] -= sc.a_v
         var_v = 1 / c + (rest * (cov @ rest)).sum(0)  # of v_j - m_v
         var_u = np.diag(cov)[:-1] + sc.a_u * (cov[-1, -1] - 2 * cov[-1, :-1])  # of u_i - m_u
-        ss = np.array(
-            [((u - sc.a_u * mu) ** 2 + var_u).sum(), ((v - sc.a_v * mu) ** 2 + var_v).sum()]
-        )
+        ss = np.array([((u - sc.a_u * mu) ** 2 + var_u).sum(), ((v - sc.a_v * mu) ** 2 + var_v).sum()])
         sigma2 = np.exp(2 * log_s)
         kept = np.array([_squares(1 - var_u * tau_u), _squares(1 - var_v * tau_v)])
         info = 2 * kept + 1

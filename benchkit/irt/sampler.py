@@ -194,6 +194,19 @@ def needs_double(geo: Geometry) -> bool:
     return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
 
 
+def off_resonance(step: float) -> float:
+    """The nearest step size that NUTS's doubling does not resonate with.
+
+    On a whitened posterior every direction turns after time pi, and trajectories last (2^k - 1) steps. If one of them
+    ends just before pi and the next one after 2 pi, neither sees a U-turn and the tree grows for nothing.
+    """
+    for k in range(1, 12):
+        low, high = 0.96 * 2 * np.pi / (2 ** (k + 1) - 1), 1.07 * np.pi / (2**k - 1)
+        if low < step < high:
+            return float(low if step * step < low * high else high)
+    return step
+
+
 def sample(
     geo: Geometry,
     *,
@@ -240,21 +253,23 @@ def sample(
         z[kept] = np.random.default_rng(seeds).standard_normal(kept.size)
         adaptation = np.array([first, 0.0, 1.0, 0.0, np.log(10.0) + first], real)
         with _precision(double):
-            for start in range(0, total, BLOCK):
-                if stop.is_set():
-                    return
-                count = min(BLOCK, total - start)
+            start = 0
+            while start < total and not stop.is_set():
+                # blocks end where warm-up ends
+                count = min(BLOCK, (warmup if start < warmup else total) - start)
                 steps = (np.int32(start), np.int32(count), np.int32(warmup), real(target_accept))
                 z, adaptation, block = program(*constants, z, adaptation, key, *steps)
-                skip = max(0, warmup - start)
-                if skip < count:
-                    at = start + skip - warmup
-                    for whole, part in zip(out, block, strict=False):
-                        values = np.asarray(part)[skip:count]
-                        whole[k, at : at + values.shape[0]] = values[:, kept] if values.ndim == 2 else values
+                start += count
+                if start <= warmup:
+                    adaptation = np.array(adaptation)
+                    if start == warmup:
+                        adaptation[1] = np.log(off_resonance(float(np.exp(adaptation[1]))))
                 else:
-                    jax.block_until_ready(block)
-                done[k] = start + count
+                    at = start - count - warmup
+                    for whole, part in zip(out, block, strict=False):
+                        values = np.asarray(part)[:count]
+                        whole[k, at : at + count] = values[:, kept] if values.ndim == 2 else values
+                done[k] = start
                 news.set()
         out.step_size[k] = np.exp(float(np.asarray(adaptation)[1]))
 
