@@ -49,8 +49,8 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         raise InputError(_unscored(tab, lf, unscored, rows - blank))
     if again and choices.duplicates is None:
         _check_duplicates(tab, roles, lf, sums.filter(pl.col("again") > 0))
-    if fractional:  # a sum of fractions depends on its order: take the same order every time
-        sums = _add_up(lf, pl.col("score").sort().sum())
+    if fractional:
+        sums = _add_up(lf, _exact_sum())
     sums = sums.filter(pl.col("model").is_not_null())
     _check_clusters(sums)
     kept = pl.col("rows") - (pl.col("unscored") if choices.unscored == "drop" else 0)
@@ -141,6 +141,20 @@ def _add_up(lf: pl.LazyFrame, correct: pl.Expr) -> pl.DataFrame:
         )
         .collect(engine="streaming")
     )
+
+
+def _exact_sum() -> pl.Expr:
+    """The sum of scores in [0,1] to full precision: a sum of floats depends on the order in which threads add them.
+
+    Each score is cut into whole multiples of 2^-26, 2^-52 and 2^-78, which int64 adds exactly for 2^31 attempts.
+    """
+    size = 2.0**26
+    rest = pl.col("score") * size
+    digits = []
+    for _ in range(3):
+        digits.append(rest.floor().cast(pl.Int64).sum().cast(pl.Float64))
+        rest = (rest - rest.floor()) * size
+    return digits[0] / size + (digits[1] + digits[2] / size) / size**2
 
 
 def _locate(tab: Tabular, roles: Roles, lf: pl.LazyFrame, bad: pl.Expr, what: str) -> str:

@@ -34,7 +34,8 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     out = (
         rows.filter(pl.col("attempts") > 0)
         .group_by("model", "item")
-        .agg(pl.col("attempts").sum(), pl.col("correct").sort().sum())
+        .agg(pl.col("attempts").sum(), pl.col("correct"))
+        .with_columns(pl.col("correct").list.sort().list.sum())  # in one order: float sums depend on it
         .join(spans.agg(pl.col("cluster").first()), on="item", how="left")
         .sort("model", "item")
     )

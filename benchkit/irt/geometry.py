@@ -64,7 +64,7 @@ class Geometry(NamedTuple):
 
 def is_exact(size_u: int, size_v: int) -> bool:
     """Whether the padded shape is small enough to factor the precision of (u, mu) anew at every gradient."""
-    return size_u <= 8 and size_v <= 1024
+    return size_u <= 8 and size_v <= 4096
 
 
 def bucket(size: int) -> int:

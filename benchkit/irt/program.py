@@ -114,7 +114,8 @@ def _exact(z_mu: Any, z_u: Any, geo: Geometry, k: Any, tau_u: Any, tau_v: Any, c
     mm = k["a_v"] * tau_v * (geo.wl / c).sum() + k["a_u"] * tau_u * geo.mask_u.sum() + k["s_mu"] ** -2
     precision = jnp.block([[uu, um[:, None]], [um[None, :], mm[None, None]]])
     x = (geo.G - (geo.v0 - k["a_v"] * k["mu"]) * tau_v) / c
-    from_u, from_v = geo.mask_u * (geo.u0 - k["a_u"] * k["mu"]), geo.mask_v * (geo.v0 - k["a_v"] * k["mu"] + x)
+    from_u = geo.mask_u * (geo.u0 - k["a_u"] * k["mu"])
+    from_v = geo.mask_v * ((geo.v0 - k["a_v"] * k["mu"]) * geo.wl + geo.G) / c  # v's deviation; nothing cancels
     lin_u = geo.g + geo.w @ x - tau_u * from_u
     lin_mu = k["a_u"] * tau_u * from_u.sum() + k["a_v"] * tau_v * from_v.sum() - k["mu"] / k["s_mu"] ** 2
     low = jnp.linalg.cholesky(precision)

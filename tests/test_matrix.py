@@ -1,0 +1,328 @@
+"""bk-matrix: raw results in, one responses table out; nothing lost, nothing guessed."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import Shell
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchkit.errors import InputError
+from benchkit.formats import Choices, read
+from benchkit.formats.columns import recognise
+from benchkit.formats.merge import merge
+from benchkit.formats.tabular import open_source
+from benchkit.formats.wide import cell
+
+NONE = Choices({}, None, None, False, None)
+
+
+def rows(sh: Shell, call: str, stdin: bytes = b"") -> list[dict[str, Any]]:
+    got = json.loads(sh(f"bk-matrix {call} -t json", stdin=stdin).out)["responses"]
+    return [{k: v for k, v in r.items() if v is not None} for r in got]
+
+
+def error(sh: Shell, call: str, text: str) -> str:
+    """The message for `text`, which must be the same by name (scanned lazily) and on standard input (read whole)."""
+    (sh.folder / "x").write_text(text)
+    by_name = sh(f"bk-matrix {call} x", rc=2)
+    by_pipe = sh(f"bk-matrix {call} < x", rc=2)
+    assert by_name.out == by_pipe.out == b"" and by_name.err.count("\n") == 1
+    assert by_name.err.replace(" x: ", " <stdin>: ") == by_pipe.err
+    return by_name.err
+
+
+def table(path: Path, choices: Choices = NONE) -> pa.Table:
+    return merge([read(open_source(str(path), "auto"), choices)], add=choices.merge, duplicates=choices.duplicates)
+
+
+class TestColumns:
+    def test_known_names_without_regard_to_case(self) -> None:
+        roles = recognise(["Model_Name", "problem_idx", "idx_answer", "Correct", "answer"], {})
+        assert (roles.model, roles.item, roles.attempt, roles.score) == (
+            "Model_Name", "problem_idx", "idx_answer", "Correct",
+        )  # fmt: skip
+        assert roles.attempts is None and roles.correct is None
+
+    @pytest.mark.parametrize("model", ("model", "model_name", "model_id"))
+    @pytest.mark.parametrize("item", ("item", "problem_idx", "question_id", "task_id", "instance_id"))
+    @pytest.mark.parametrize("score", ("correct", "score", "resolved", "is_correct"))
+    @pytest.mark.parametrize("attempt", ("attempt", "idx_answer", "epoch", "trial", None))
+    def test_long(self, model: str, item: str, score: str, attempt: str | None) -> None:
+        roles = recognise([model, item, score, *([attempt] if attempt else [])], {})
+        assert (roles.model, roles.item, roles.score, roles.attempt) == (model, item, score, attempt)
+
+    @pytest.mark.parametrize("attempts", ("attempts", "n"))
+    @pytest.mark.parametrize("correct", ("correct", "k", "successes"))
+    def test_counts(self, attempts: str, correct: str) -> None:
+        roles = recognise(["model", "item", attempts, correct], {})
+        assert (roles.attempts, roles.correct, roles.score) == (attempts, correct, None)
+
+    def test_two_candidates_are_not_chosen_between(self) -> None:
+        with pytest.raises(InputError, match="columns correct and score could be the score: choose with --score-col"):
+            recognise(["model", "item", "correct", "score"], {})
+        assert recognise(["model", "item", "correct", "score"], {"score": "score"}).score == "score"
+        with pytest.raises(InputError, match="choose with --model-col"):
+            recognise(["model", "model_id", "item", "score"], {})
+        with pytest.raises(InputError, match="name what a row holds"):
+            recognise(["model", "item", "attempt", "n", "correct"], {})
+        assert recognise(["model", "item", "attempt", "n", "correct"], {"score": "correct"}).attempt == "attempt"
+        with pytest.raises(InputError, match="no column 'x' for --item-col"):
+            recognise(["model", "item", "score"], {"item": "x"})
+
+
+class TestAttempts:
+    def test_adds_up(self, sh: Shell) -> None:
+        text = (
+            b"model,item,attempt,correct,cluster\na,q1,0,1,c\na,q1,1,0,c\na,q2,0,true,\nb,q1,0,0.25,c\nb,q1,7,False,c\n"
+        )
+        assert rows(sh, "", text) == [
+            {"model": "a", "item": "q1", "attempts": 2, "correct": 1, "cluster": "c"},
+            {"model": "a", "item": "q2", "attempts": 1, "correct": 1},
+            {"model": "b", "item": "q1", "attempts": 2, "correct": 0.25, "cluster": "c"},
+        ]
+
+    @settings(max_examples=40)
+    @given(st.data())
+    def test_equals_a_dictionary(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        """Against a plain loop, as CSV, NDJSON and Parquet, scanned and read whole, rows in any order."""
+        keys = st.tuples(st.sampled_from("abc"), st.sampled_from(["q1", "q2", "10", "9"]), st.integers(-1, 80))
+        scores = st.sampled_from([0.0, 1.0, 1.0, 0.5])
+        attempts = data.draw(st.dictionaries(keys, scores, min_size=1, max_size=40))
+        want: dict[Any, list[float]] = defaultdict(list)
+        for (m, j, _), s in attempts.items():
+            want[m, j].append(s)
+        records = [{"model": m, "item": j, "attempt": k, "score": s} for (m, j, k), s in attempts.items()]
+        random.Random(0).shuffle(records)
+        folder = tmp_path_factory.mktemp("m")
+        frame = pl.DataFrame(records)
+        frame.write_csv(folder / "x.csv")
+        frame.write_ndjson(folder / "x.ndjson")
+        frame.write_parquet(folder / "x.parquet")
+        (folder / "x.json").write_text(json.dumps(records))
+        for name in ("x.csv", "x.ndjson", "x.parquet", "x.json"):
+            got = {(r["model"], r["item"]): (r["attempts"], r["correct"]) for r in table(folder / name).to_pylist()}
+            assert got == {k: (len(v), sum(v)) for k, v in want.items()}
+
+    def test_fractions_add_up_to_the_same_bytes_every_time(self, tmp_path: Path) -> None:
+        draw = random.Random(1)
+        records = [f"a,q,{k},{draw.random()}\n" for k in range(5000)]
+        sums = set()
+        for _ in range(4):
+            draw.shuffle(records)
+            (tmp_path / "x.csv").write_text("model,item,attempt,score\n" + "".join(records))
+            sums.add(table(tmp_path / "x.csv")["correct"][0].as_py())
+        scores = [float(r.split(",")[3]) for r in records]
+        assert sums == {pytest.approx(math.fsum(scores), rel=1e-15)}
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
+    def test_fractions_keep_their_value(self, tmp_path_factory: pytest.TempPathFactory, scores: list[float]) -> None:
+        path = tmp_path_factory.mktemp("m") / "x.csv"
+        path.write_text("model,item,attempt,score\n" + "".join(f"a,q,{k},{s!r}\n" for k, s in enumerate(scores)))
+        got = table(path)["correct"][0].as_py()
+        assert got == pytest.approx(math.fsum(scores), rel=1e-15, abs=1e-22)
+        assert len(scores) > 1 or scores[0] < 1e-7 or got == scores[0]
+
+    def test_duplicates(self, sh: Shell) -> None:
+        text = "model,item,attempt,correct\na,q1,0,1\nb,q1,0,1\n\na,q1,00,0\n"
+        message = error(sh, "", text)
+        assert "rows 2 and 5: model 'a', item 'q1' attempt '0' stand twice" in message and "--duplicates" in message
+        counted = {"model": "a", "item": "q1", "attempts": 2, "correct": 1}
+        assert rows(sh, "--duplicates attempt x")[0] == counted
+        plain = "model,item,attempt,correct\na,q1,0,1\na,q1,0,0\n"
+        assert [rows(sh, f"--duplicates {w}", plain.encode())[0]["correct"] for w in ("first", "last")] == [1, 0]
+        unnumbered = "model,item,correct\na,q1,1\na,q1,0\n"
+        assert "or attempt (each row is one more attempt)" in error(sh, "", unnumbered)
+        assert rows(sh, "--duplicates attempt", unnumbered.encode())[0]["attempts"] == 2
+
+    def test_attempt_numbers_beyond_the_mask(self, sh: Shell) -> None:
+        many = "".join(f"a,q,{k},1\n" for k in range(-3, 200))
+        assert rows(sh, "", b"model,item,trial,score\n" + many.encode())[0]["attempts"] == 203
+        assert "stand twice" in error(sh, "", "model,item,trial,score\n" + many + "a,q,150,1\n")
+        names = "model,item,epoch,score\na,q,run-1,1\na,q,run-2,0\n"
+        assert rows(sh, "", names.encode())[0]["attempts"] == 2
+        assert "attempt 'run-2' stand twice" in error(sh, "", names + "a,q,run-2,0\n")
+
+    @pytest.mark.parametrize("word", ("", "NA", "nan", "null", "None", " n/a "))
+    def test_unscored(self, sh: Shell, word: str) -> None:
+        text = f"model,item,attempt,correct\na,q1,0,1\na,q1,1,{word}\nb,q1,0,{word}\n"
+        message = error(sh, "", text)
+        assert "2 of 3 attempts have no score (rows 3, 4)" in message and "--unscored drop" in message
+        assert rows(sh, "--unscored wrong", text.encode()) == [
+            {"model": "a", "item": "q1", "attempts": 2, "correct": 1},
+            {"model": "b", "item": "q1", "attempts": 1, "correct": 0},
+        ]
+        assert rows(sh, "--unscored drop", text.encode()) == [{"model": "a", "item": "q1", "attempts": 1, "correct": 1}]
+
+    def test_unscored_in_json_and_parquet(self, sh: Shell) -> None:
+        text = b'[{"model":"a","item":"q","attempt":0,"score":1},{"model":"a","item":"q","attempt":1,"score":null}]'
+        assert "1 of 2 attempts" in sh("bk-matrix", stdin=text, rc=2).err
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"model": ["a", "a"], "item": ["q", "q"], "score": [1.0, float("nan")],
+                                 "trial": [0, 1]}), sink)  # fmt: skip
+        assert "1 of 2 attempts" in sh("bk-matrix", stdin=sink.getvalue(), rc=2).err
+
+    @pytest.mark.parametrize(
+        ("row", "said"),
+        (
+            ("a,q1,1,2", "row 3: correct ('2') is outside [0,1]"),
+            ("a,q1,1,-0.1", "row 3: correct ('-0.1') is outside [0,1]"),
+            ("a,q1,1,C", "row 3: correct ('C') is no score"),
+            ("a,q1,1,inf", "row 3: correct ('inf') is no score"),
+            (",q1,1,1", "row 3: the model or the item is missing"),
+            ("a,,1,1", "row 3: the model or the item is missing"),
+        ),
+    )
+    def test_bad_rows(self, sh: Shell, row: str, said: str) -> None:
+        assert said in error(sh, "", f"model,item,attempt,correct\na,q1,0,1\n{row}\n")
+
+    def test_the_line_of_a_row_after_quoted_line_ends(self, sh: Shell) -> None:
+        text = 'model,item,correct\n"a\nb",q1,1\n\na,q2,7\n'
+        assert "row 5: correct ('7')" in error(sh, "", text)
+
+    def test_a_cluster_that_disagrees(self, sh: Shell) -> None:
+        assert "item 'q' is in cluster 'x' and in cluster 'y'" in error(
+            sh, "", "model,item,correct,cluster\na,q,1,x\nb,q,1,y\n"
+        )
+
+
+class TestMathArena:
+    def test_parquet_columns_as_they_are(self, sh: Shell) -> None:
+        pq.write_table(
+            pa.table(
+                {
+                    "problem_idx": ["1", "1", "10", "2"],
+                    "model_name": ["GPT (xhigh)"] * 3 + ["Q"],
+                    "model_config": ["openai/gpt"] * 3 + ["q"],
+                    "idx_answer": pa.array([0, 1, 0, 0], pa.int64()),
+                    "all_messages": [[{"role": "user", "content": "x" * 1000}]] * 4,
+                    "correct": [True, False, True, False],
+                    "gold_answer": ["7"] * 4,
+                }
+            ),
+            sh.folder / "outputs.parquet",
+        )
+        want = [
+            {"model": "GPT (xhigh)", "item": "1", "attempts": 2, "correct": 1},
+            {"model": "GPT (xhigh)", "item": "10", "attempts": 1, "correct": 1},
+            {"model": "Q", "item": "2", "attempts": 1, "correct": 0},
+        ]
+        assert rows(sh, "outputs.parquet") == want
+        assert rows(sh, "", (sh.folder / "outputs.parquet").read_bytes()) == want
+
+
+class TestWide:
+    def test_wide_and_transposed_are_the_same(self, sh: Shell) -> None:
+        wide = b"model,q1,q2,q10\na,1,0,\nb,true,3/4,1\n"
+        transposed = b"item,a,b\nq1,1,true\nq2,0,3/4\nq10,,1\n"
+        assert rows(sh, "", wide) == rows(sh, "", transposed)
+        assert rows(sh, "", wide) == [
+            {"model": "a", "item": "q1", "attempts": 1, "correct": 1},
+            {"model": "a", "item": "q2", "attempts": 1, "correct": 0},
+            {"model": "b", "item": "q1", "attempts": 1, "correct": 1},
+            {"model": "b", "item": "q10", "attempts": 1, "correct": 1},
+            {"model": "b", "item": "q2", "attempts": 4, "correct": 3},
+        ]
+
+    def test_rates_need_their_attempts(self, sh: Shell) -> None:
+        text = "model,q1,q2\na,0.75,1\nb,0,.5\n"
+        assert "row 2, column 'q1': '0.75' is a rate: of how many attempts? (--attempts N" in error(sh, "", text)
+        assert [r["correct"] for r in rows(sh, "--attempts 4", text.encode())] == [3, 4, 0, 2]
+        assert [r["correct"] for r in rows(sh, "--attempts 1", text.encode())] == [0.75, 1, 0, 0.5]
+        assert "no whole number out of 3" in error(sh, "--attempts 3", text)
+
+    def test_cells(self) -> None:
+        assert cell(" 3 / 4 ", None) == (4, 3.0) and cell("FALSE", None) == (1, 0.0) and cell("0.333", 3) == (3, 1.0)
+        for bad in ("5/4", "0/0", "x", "-1", "2", "nan", "NA", "1,0"):
+            with pytest.raises(ValueError):
+                cell(bad, None)
+
+    def test_bad_tables(self, sh: Shell) -> None:
+        assert "rows 2 and 4: model 'a' stands twice" in error(sh, "", "model,q1\na,1\nb,1\na,0\n")
+        assert "row 3, column 'org': 'acme' is no score" in error(sh, "", "model,q1,org\na,1,\nb,1,acme\n")
+        assert "row 3: the model is missing" in error(sh, "", "model,q1\na,1\n,1\n")
+        assert "name them with --model-col" in error(sh, "", "who,q1\na,1\n")
+        assert rows(sh, "--model-col who", b"who,q1\na,1\n")[0]["model"] == "a"
+
+
+class TestCounts:
+    def test_a_responses_table_passes_unchanged(self, sh: Shell, aime: Path) -> None:
+        sh(f"bk-matrix {aime} -o a.arrow; bk-matrix a.arrow -o b.arrow")
+        a, b = (pa.ipc.open_stream((sh.folder / f"{x}.arrow").read_bytes()).read_all() for x in "ab")
+        assert a.equals(b) and len(json.loads(b.schema.metadata[b"benchkit.history"])) == 2
+        assert a.schema.metadata[b"benchkit.sources"] == b.schema.metadata[b"benchkit.sources"]
+
+    def test_bad_counts(self, sh: Shell) -> None:
+        head = "model,item,n,k\na,q,4,4\n"
+        for row, said in (
+            ("a,r,4,5", "row 3: correct (5) is larger than attempts (4)"),
+            ("a,r,0,0", "row 3: attempts (0) is below 1"),
+            ("a,r,1.5,1", "row 3: attempts ('1.5') is not a whole number"),
+            ("a,r,99999999999,1", "row 3: attempts ('99999999999') is not a whole number below 2^31"),
+            ("a,r,4,", "row 3: correct is missing"),
+            ("a,r,4,nan", "row 3: correct (nan) is not a finite number"),
+            ("a,q,4,4", "rows 2 and 3: model 'a' and item 'q' stand twice"),
+        ):
+            assert said in error(sh, "", f"{head}{row}\n"), row
+
+
+class TestSeveralSources:
+    @pytest.fixture
+    def parts(self, sh: Shell) -> Shell:
+        (sh.folder / "one.csv").write_text("model,item,attempt,correct\na,q1,0,1\na,q2,0,1\n")
+        (sh.folder / "two.csv").write_text("model,item,attempt,correct\na,q1,1,0\nb,q1,0,1\n")
+        return sh
+
+    def test_attempts_split_over_files(self, parts: Shell) -> None:
+        got = rows(parts, "one.csv two.csv")
+        assert got[0] == {"model": "a", "item": "q1", "attempts": 2, "correct": 1} and len(got) == 3
+
+    def test_the_same_attempt_in_two_files(self, parts: Shell) -> None:
+        done = parts("bk-matrix one.csv one.csv", rc=2)
+        assert "model 'a', item 'q1' stand twice in one.csv (2 such pairs)" in done.err
+        (parts.folder / "three.csv").write_text("model,item,correct\na,q2,1\n")
+        assert (
+            "stand in one.csv and in three.csv (1 such pairs): --merge sum"
+            in parts("bk-matrix one.csv three.csv", rc=2).err
+        )
+        assert rows(parts, "--merge sum one.csv three.csv")[1]["attempts"] == 2
+
+    def test_shards_merge_to_the_bytes_of_one_run(self, sh: Shell, aime: Path) -> None:
+        lines = aime.read_text().splitlines(keepends=True)
+        draw = random.Random(2)
+        body = lines[1:]
+        draw.shuffle(body)
+        for k in range(3):
+            (sh.folder / f"part{k}.csv").write_text(lines[0] + "".join(body[k::3]))
+        sh(f"bk-matrix --no-provenance {aime} -t csv > whole.csv")
+        sh("for k in 0 1 2; do bk-matrix part$k.csv > part$k.arrow; done")
+        for call in ("cat part?.arrow | bk-matrix", "bk-matrix part?.csv", "bk-matrix --merge sum part?.arrow"):
+            sh(f"{call} -t csv | cmp - whole.csv")
+        assert "stand twice" in sh("cat part0.arrow part0.arrow | bk-matrix", rc=2).err
+        twice = rows(sh, "--merge sum", (sh.folder / "part0.arrow").read_bytes() * 2)
+        assert twice[0]["attempts"] == 8
+
+    def test_folders(self, parts: Shell) -> None:
+        (parts.folder / "in" / "deep").mkdir(parents=True)
+        for k, name in enumerate(("one.csv", "two.csv")):
+            (parts.folder / name).rename(parts.folder / "in" / ("deep" if k else ".") / name)
+        (parts.folder / "in" / "notes.md").write_text("not results")
+        assert len(rows(parts, "in")) == 3
+        got = json.loads(parts("bk-matrix in -t json").out)["sources"]
+        assert [(s["source"], s["rows"]) for s in got] == [("two.csv", 2), ("one.csv", 2)]
+        (parts.folder / "void").mkdir()
+        assert "no result files" in parts("bk-matrix void", rc=2).err
+
+    def test_verbose_says_what_was_recognised(self, parts: Shell) -> None:
+        assert "bk-matrix: one.csv: long (csv), 2 rows, 2 cells" in parts("bk-matrix -v one.csv > x").err
