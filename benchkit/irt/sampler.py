@@ -188,7 +188,7 @@ def needs_double(geo: Geometry) -> bool:
 
     Its rounding error there is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
     """
-    if is_exact(*geo.n.shape):
+    if geo.v0.size <= 64 and is_exact(*geo.n.shape):
         return True
     columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
     return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
