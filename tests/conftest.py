@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,8 @@ class Shell:
         self.folder = folder
 
     def __call__(self, command: str, stdin: bytes = b"", rc: int | None = 0, env: dict[str, str] | None = None) -> Done:
+        if "jq " in command and not shutil.which("jq"):
+            pytest.skip("needs jq")
         environment = dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", COLUMNS="80", **(env or {}))
         p = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
