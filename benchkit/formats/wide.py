@@ -52,14 +52,18 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     cells = frame.unpivot(index="\0key", variable_name="\0other", value_name="\0cell").filter(
         pl.col("\0cell").is_not_null() & (pl.col("\0cell").str.strip_chars() != "")
     )
-    meaning = {}
+    meaning: dict[str, tuple[int, float]] = {}
+    faults: dict[str, str] = {}
     for text in cells["\0cell"].unique():
         try:
             meaning[text] = cell(text, choices.attempts)
         except ValueError as e:
-            bad = cells.filter(pl.col("\0cell") == text).row(0)
-            row = tab.line(int((names == bad[0]).arg_true()[0]))
-            raise InputError(f"row {row}, column '{bad[1]}': {e}") from None
+            faults[text] = str(e)
+    if faults:
+        where = {name: row for row, name in enumerate(names)}
+        bad = cells.filter(pl.col("\0cell").is_in(list(faults))).rows()
+        first = min(bad, key=lambda r: where[r[0]])  # of one row the leftmost: cells stand column by column
+        raise InputError(f"row {tab.line(where[first[0]])}, column '{first[1]}': {faults[first[2]]}")
     counted = pl.DataFrame(
         {
             "\0cell": list(meaning),
