@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -361,10 +362,10 @@ def clean_on_signal(path: str) -> Iterator[None]:
             signal.signal(s, before[s])
 
 
-def warn(args: argparse.Namespace, warnings: Iterable[str]) -> None:
+def warn(args: argparse.Namespace, texts: Iterable[str]) -> None:
     """Statistical warnings: they are in the data too; here they go to stderr unless -q."""
     if not args.quiet:
-        for text in warnings:
+        for text in texts:
             message(f"{args.command}: warning: {text}")
 
 
@@ -392,6 +393,8 @@ def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent had it ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # messages to programmers; what users need to know is in the data
     verbose = any(a in ("-v", "--verbose") for a in sys.argv[1:])
     source: str | None = None
     try:

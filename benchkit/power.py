@@ -14,6 +14,8 @@ from benchkit.scores import Floats
 
 NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
 OUT_OF_REACH = "no difference up to the discordance is found with the power asked for"
+MOST_ITEMS = 5000  # for the exact power, whose work grows faster than items^2; there the approximation serves
+TOO_MANY = f"not computed beyond {MOST_ITEMS} items, where detectable_difference serves"
 
 
 def detectable_difference(
@@ -83,7 +85,7 @@ class ExactPower:
     @staticmethod
     def _pmf(log_choose: Floats, hits: NDArray[np.int64], misses: NDArray[np.int64], p: float) -> Floats:
         if p >= 1.0:
-            return np.where(misses == 0, np.exp(log_choose), 0.0)
+            return np.asarray(np.exp(np.where(misses == 0, log_choose, -np.inf)))
         return np.asarray(np.exp(log_choose + hits * math.log(p) + misses * math.log1p(-p)))
 
     def __call__(self, difference: float) -> float:
@@ -107,10 +109,10 @@ def detectable_exact(
 ) -> float | None:
     """The least difference <= discordance that the exact test finds with the power asked for, to 1e-7; None if none.
 
-    NEVER_DIFFER (discordance 0) and OUT_OF_REACH are the reasons for None.
+    NEVER_DIFFER (discordance 0), OUT_OF_REACH and TOO_MANY (items) are the reasons for None.
     """
     target = float(as_fraction(power, "power"))
-    if not 0.0 < discordance <= 1.0 or items < 1:
+    if not 0.0 < discordance <= 1.0 or not 1 <= items <= MOST_ITEMS:
         return None
     of = ExactPower(items, discordance, alpha, alternative == "two-sided")
     low, high = 0.0, discordance

@@ -18,7 +18,14 @@ from benchkit.fisher import fisher_exact
 from benchkit.flips import DRAWS, Alternative, FlipTest, sign_flip
 from benchkit.intervals import difference_interval
 from benchkit.levels import Level, as_fraction, floor_float
-from benchkit.power import NEVER_DIFFER, OUT_OF_REACH, detectable_difference, detectable_exact
+from benchkit.power import (
+    MOST_ITEMS,
+    NEVER_DIFFER,
+    OUT_OF_REACH,
+    TOO_MANY,
+    detectable_difference,
+    detectable_exact,
+)
 from benchkit.scores import (
     INT64,
     Floats,
@@ -338,7 +345,7 @@ def compare(
             ],
             dtype=np.float64,
         )
-        reasons["detectable_exact"] = OUT_OF_REACH
+        reasons["detectable_exact"] = TOO_MANY if (block.items > MOST_ITEMS).any() else OUT_OF_REACH
     over_attempts = over_attempts_adjusted = None
     if fisher:
         over_attempts = _fisher(block.counts, alternative)

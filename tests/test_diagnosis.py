@@ -20,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 
 @pytest.fixture(scope="module")
 def aime():
-    rows = list(csv.DictReader((DATA / "aime2025_I.csv").open()))
+    rows = list(csv.DictReader((DATA / "aime2025_I.csv").read_text().splitlines()))
     models, items = sorted({r["model"] for r in rows}), sorted({r["item"] for r in rows})
     n = np.zeros((len(models), len(items)), dtype=np.int64)
     y = np.zeros(n.shape)

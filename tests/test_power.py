@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benchkit.errors import InputError
 from benchkit.levels import as_fraction
-from benchkit.power import ExactPower, critical_value, detectable_difference, detectable_exact
+from benchkit.power import MOST_ITEMS, ExactPower, critical_value, detectable_difference, detectable_exact
 
 
 def brute_power(n, discordance, difference, alpha, two_sided=True):
@@ -83,3 +83,8 @@ class TestTheory:
         # all discordant items one way: rejection needs K >= 6
         tail = 1 - sum(math.comb(20, k) * 0.3**k * 0.7 ** (20 - k) for k in range(6))
         assert ExactPower(20, 0.3)(0.3) == pytest.approx(tail, rel=1e-12)
+
+
+class TestLimits:
+    def test_beyond_the_largest_size_nothing_is_computed(self):
+        assert detectable_exact(0.1, MOST_ITEMS) is not None and detectable_exact(0.1, MOST_ITEMS + 1) is None
