@@ -39,6 +39,9 @@ lint: venv  ## ruff and mypy, over benchkit/ and bin/
 
 check: lint test  ## lint and test
 
+bench: venv  ## wall times of the commands, into bench/
+	$(BIN)/python tests/bench.py
+
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

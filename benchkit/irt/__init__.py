@@ -9,3 +9,11 @@
 ``summary``      draws or a Laplace approximation -> means, sds, bounds (numpy only)
 ``fit``          the one function that callers need
 """
+
+import os
+import sys
+
+# BLAS rounds differently on different numbers of threads: equal bytes on any machine size need one. It also starts
+# faster. Too late once numpy is imported.
+if "numpy" not in sys.modules:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -34,7 +34,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: NDArray[np.floating]) -> Diagnostics:
-    """All three diagnostics of draws (chains, draws, P); at least 4 draws a chain. R-hat of one chain compares its halves."""
+    """All three diagnostics of draws (chains, draws, P); NaN below 4 draws a chain. Of one chain, the halves."""
     chains, n, size = draws.shape
     if n < 4:
         nan = np.full(size, np.nan)
@@ -53,7 +53,9 @@ def e_bfmi(energy: Array) -> Array:
     """
     moves = (np.diff(energy, axis=1) ** 2).sum(1)
     spread = ((energy - energy.mean(1, keepdims=True)) ** 2).sum(1)
-    return np.divide(moves, spread, out=np.full(len(spread), np.nan), where=spread > 0)
+    out = np.full(len(spread), np.nan)
+    np.divide(moves, spread, out=out, where=spread > 0)
+    return out
 
 
 def _diagnose(draws: NDArray[np.floating]) -> tuple[Array, Array, Array]:

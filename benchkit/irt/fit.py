@@ -30,7 +30,7 @@ class Fit:
 
     hyper, items, models: summaries in the order of ``HYPER``, of the columns and of the rows of the data.
     boundary_items (M,), boundary_models (N,): all attempts right, or all wrong.
-    draws: float32 (chains * draws, 3 + M + N), columns hyper, items, models, chains one after another; None for Laplace.
+    draws: float32 (chains * draws, 3 + M + N): hyper, items, models; chains one after another. None for Laplace.
     mode: the Laplace approximation, which NUTS starts from.
     diagnostics: what ``benchkit.fit`` holds; None where it does not apply. warnings: plain sentences.
     """
@@ -46,13 +46,11 @@ class Fit:
     warnings: tuple[str, ...]
 
 
-def preload(n_models: int | None = None, n_items: int | None = None) -> None:
-    """Import JAX and, where the shape is known, compile (or load) the sampler for it. Made for a thread."""
+def preload() -> None:
+    """Import JAX, half a second; made for a thread that runs while the input is read. Harmless to repeat."""
     from benchkit.irt import sampler
 
     sampler.preload()
-    if n_models and n_items:
-        sampler.compiled(*sampler.shape_of(n_models, n_items), False, MAX_TREEDEPTH)
 
 
 def fit(
@@ -87,12 +85,10 @@ def fit(
         _check_options(chains, warmup, draws, target_accept, max_treedepth, seed)
     data = check_data(attempts, correct, models, items)
     warnings = data_warnings(data, models, items)
-    n_models, n_items = data.attempts.shape
+    n_items = data.attempts.shape[1]
 
-    early: threading.Thread | None = None
-    if nuts:  # load or compile the sampler while the mode is sought; a failure shows again where it is used
-        early = threading.Thread(target=_quietly, args=(n_models, n_items, max_treedepth), daemon=True)
-        early.start()
+    if nuts:  # while the mode is sought
+        threading.Thread(target=preload, daemon=True).start()
     mode = laplace(data, priors)
     if not mode.converged:
         warnings.append("the mode was not found to full precision: look at the data for extreme counts")
@@ -116,8 +112,6 @@ def fit(
     }
     sampled: NDArray[np.float32] | None = None
     if nuts:
-        if early is not None:
-            early.join()
         sampled, summary = _sample(
             data, priors, mode, chains, warmup, draws, target_accept, max_treedepth, seed, progress, diagnostics
         )
@@ -145,15 +139,6 @@ def fit(
         diagnostics=diagnostics,
         warnings=tuple(warnings),
     )
-
-
-def _quietly(n_models: int, n_items: int, max_treedepth: int) -> None:
-    from benchkit.irt import sampler
-
-    try:
-        sampler.compiled(*sampler.shape_of(n_models, n_items), False, max_treedepth)
-    except Exception:
-        return
 
 
 def _check_options(chains: int, warmup: int, draws: int, target_accept: float, max_treedepth: int, seed: int) -> None:

@@ -28,6 +28,9 @@ from benchkit.irt.model import Array, Data, Priors, sigmoid
 # scalars of Geometry.h, in order
 H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v")
 
+# logits beyond which the likelihood is taken as flat: half the logarithm of the largest float32, float64
+LIMIT_SINGLE, LIMIT_DOUBLE = 43, 350
+
 # knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
 KNOTS, REACH = 49, 6.0
 
@@ -62,21 +65,30 @@ class Geometry(NamedTuple):
     n: Array
 
 
-def is_exact(size_u: int, size_v: int) -> bool:
-    """Whether the padded shape is small enough to factor the precision of (u, mu) anew at every gradient."""
-    return size_u <= 8 and size_v <= 4096
+def wants_exact(geo: Geometry) -> bool:
+    """Whether to factor the precision of (u, mu) anew at every gradient (see ``program``).
+
+    Worth it where few values leave the standard deviations uncertain, so that the map must follow them far.
+    """
+    size_u, size_v = geo.n.shape
+    uncertain = max(float(curve[(KNOTS - 1) // 2, 1]) for curve in (geo.curve_u, geo.curve_v))
+    return (size_u <= 8 and size_v <= 4096) or (size_u <= 24 and size_v <= 512 and uncertain > 0.3)
 
 
-def bucket(size: int) -> int:
-    """The padded size: at most an eighth larger (8 at least), so that one compiled program serves many data sets."""
-    step = 8
+def bucket(size: int, step: int = 8) -> int:
+    """The padded size, at most an eighth larger beyond 16 steps, so that one compiled program serves many data sets."""
     while size > 16 * step:
         step *= 2
     return -(-size // step) * step
 
 
+def padded(n_models: int, n_items: int) -> tuple[int, int]:
+    """The padded shape (S, L), smaller side first."""
+    return bucket(min(n_models, n_items), 4), bucket(max(n_models, n_items), 8)
+
+
 def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | None = None) -> Geometry:
-    """Constants of the map, in float64. pad: padded sizes (S, L); by default ``bucket`` of each."""
+    """Constants of the map, in float64. pad: padded sizes (S, L); by default ``padded``."""
     o = orient(data)
     rows = o.models_are_rows
     size_u, size_v = o.n.shape
@@ -109,7 +121,7 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
 
     softplus = np.maximum(eta, 0) + np.log1p(np.exp(-np.abs(eta)))
     ref = (o.n * softplus).sum(0)
-    pad_u, pad_v = pad or (bucket(size_u), bucket(size_v))
+    pad_u, pad_v = pad or padded(size_u, size_v)
 
     def wide(x: Array, size: int, value: float = 0.0) -> Array:
         return np.append(x, np.full(size - x.size, value))
@@ -119,8 +131,8 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         out[: x.shape[0], : x.shape[1]] = x
         return out
 
-    scalars = dict(mu=mode.mu_b, lsu=np.log(sig[0]), lsv=np.log(sig[1]), k_u=k_u, k_v=k_v, k_0=k_0)
-    scalars |= dict(a_u=a_u, a_v=a_v, s_mu=priors.mu_b, s_u=s_u, s_v=s_v)
+    scalars = {"mu": mode.mu_b, "lsu": np.log(sig[0]), "lsv": np.log(sig[1]), "k_u": k_u, "k_v": k_v, "k_0": k_0}
+    scalars |= {"a_u": a_u, "a_v": a_v, "s_mu": priors.mu_b, "s_u": s_u, "s_v": s_v}
     return Geometry(
         h=np.array([scalars[name] for name in H]),
         curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u),
@@ -172,12 +184,12 @@ def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
     z = np.linspace(-REACH, REACH, KNOTS)
     tail = np.array([0.5 * math.erfc(abs(x) / math.sqrt(2)) for x in z]) * below[-1]
-    l = np.where(
+    values = np.where(
         z <= 0,
         np.interp(np.log(tail), np.log(np.maximum(below, 1e-300)), grid),
         np.interp(-np.log(tail), -np.log(np.maximum(above, 1e-300)), grid),
     )
-    return _spline(z, l)
+    return _spline(z, values)
 
 
 def _spline(x: Array, y: Array) -> Array:

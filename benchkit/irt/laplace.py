@@ -79,7 +79,7 @@ def precision_u_mu(weights: Array, tau_u: float, tau_v: float, a_v: float, s_mu:
 
     weights: W (S, L). tau = 1/sigma^2. a_v: 1 where mu is the mean of v, 0 where it is the mean of u.
     """
-    size_u, size_v = weights.shape
+    size_u = weights.shape[0]
     c = weights.sum(0) + tau_v
     scaled = weights / c
     h = np.empty((size_u + 1, size_u + 1))
@@ -129,7 +129,9 @@ def _climb(
     converged = False
     pace, last_move = np.ones(2), np.zeros(2)
     u, v = u.copy(), v.copy()
-    for step in range(1, _MAX_ITERATIONS + 1):
+    steps = 0
+    while steps < _MAX_ITERATIONS:
+        steps += 1
         tau_u, tau_v = (float(x) for x in np.exp(-2 * log_s))
         p = sigmoid(u[:, None] - v[None, :])
         expected = o.n * p
@@ -169,7 +171,7 @@ def _climb(
     rest = cross / c
     var_v_abs = 1 / c + (rest * (cov @ rest)).sum(0)
     variances = (np.diag(cov)[:-1], var_v_abs, cov[-1, -1])
-    return u, v, mu, log_s, variances, info, step, converged
+    return u, v, mu, log_s, variances, info, steps, converged
 
 
 def _squares(kept: Array) -> float:

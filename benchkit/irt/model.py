@@ -158,8 +158,8 @@ def data_warnings(data: Data, models: Sequence[str] | None = None, items: Sequen
     if n_components > 1:
         parts = []
         for k in range(min(n_components, 3)):
-            who = [models[i] for i in np.flatnonzero(model_label == k)]
-            what = [items[j] for j in np.flatnonzero(item_label == k)]
+            who = [models[i] for i in np.flatnonzero(model_label == k).tolist()]
+            what = [items[j] for j in np.flatnonzero(item_label == k).tolist()]
             parts.append(f"{_some(who, 'model')} on {_some(what, 'item')}")
         more = f"; and {n_components - 3} more" if n_components > 3 else ""
         out.append(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
 from blackjax.mcmc import metrics, nuts
 
-from benchkit.irt.geometry import KNOTS, REACH, Geometry, H, is_exact
+from benchkit.irt.geometry import KNOTS, LIMIT_DOUBLE, LIMIT_SINGLE, REACH, Geometry, H
 
 # NUTS steps that one call of the compiled program may take.
 BLOCK = 64
@@ -35,7 +35,7 @@ class Draws(NamedTuple):
     gradients: Any
 
 
-@jax.custom_vjp
+@jax.custom_vjp  # type: ignore[untyped-decorator]
 def likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, n: Any) -> Any:
     """Binomial log likelihood minus its value at the mode (u0, v0); no binomial coefficients.
 
@@ -45,9 +45,8 @@ def likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, n
 
 
 def _likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, n: Any) -> Any:
-    # exp(u - v) = exp(u) exp(-v): no exponential per cell. Limits far beyond any posterior keep products finite.
-    limit = 340 if u.dtype == jnp.float64 else 43
-    odds = jnp.exp(jnp.clip(u, -limit, limit))[:, None] * jnp.exp(-jnp.clip(v, -limit, limit))[None, :]
+    # exp(u - v) = exp(u) exp(-v): no exponential per cell
+    odds = jnp.exp(u)[:, None] * jnp.exp(-v)[None, :]
     failure = 1 / (1 + odds)
     expected = n * (1 - failure)
     columns = -(n * jnp.log(failure)).sum(0)
@@ -78,7 +77,7 @@ def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:
     return a + t * (b + t * (c + t * d)) + slope * (z - inside), slope
 
 
-def unwhiten(z: Any, geo: Geometry) -> Any:
+def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
     """z (3+S+L,) -> mu, log sigma_u, log sigma_v, u - m_u (S,), v - m_v (L,), log |dx/dz| without its constant."""
     k = {name: geo.h[i] for i, name in enumerate(H)}
     size_u = geo.u0.shape[0]
@@ -87,7 +86,7 @@ def unwhiten(z: Any, geo: Geometry) -> Any:
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
     log_hyper = jnp.log(slope_u * slope_v)
     c = geo.wl + tau_v
-    if is_exact(size_u, geo.v0.shape[0]):
+    if exact:
         mu, dev_u, log_scale = _exact(z[2], z_u, geo, k, tau_u, tau_v, c)
     else:
         mu, dev_u, log_scale = _spectral(z[2], z_u, geo, k, tau_u, tau_v, c)
@@ -127,12 +126,15 @@ def _exact(z_mu: Any, z_u: Any, geo: Geometry, k: Any, tau_u: Any, tau_v: Any, c
     return mu, geo.u0 + step[:-1] - k["a_u"] * mu, -jnp.log(jnp.diag(low)).sum()
 
 
-def log_density(z: Any, geo: Geometry) -> Any:
+def log_density(z: Any, geo: Geometry, exact: bool) -> Any:
     """Log posterior of z up to a constant: likelihood, priors and the map's Jacobian."""
     k = {name: geo.h[i] for i, name in enumerate(H)}
-    mu, lsu, lsv, dev_u, dev_v, log_jacobian = unwhiten(z, geo)
+    mu, lsu, lsv, dev_u, dev_v, log_jacobian = unwhiten(z, geo, exact)
     u, v = dev_u + k["a_u"] * mu, dev_v + k["a_v"] * mu
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
+    # the likelihood is flat beyond these limits, where it can't matter, so that products of exponentials stay finite
+    limit = LIMIT_DOUBLE if u.dtype == jnp.float64 else LIMIT_SINGLE
+    u, v = jnp.clip(u, -limit, limit), jnp.clip(v, -limit, limit)
     ll = likelihood(u, v, geo.u0, geo.v0, geo.y_u, geo.y_v, geo.ref, geo.n)
     prior = -0.5 * (geo.mask_u @ dev_u**2) * tau_u - geo.mask_u.sum() * (lsu - k["lsu"])
     prior += -0.5 * (geo.mask_v @ dev_v**2) * tau_v - geo.mask_v.sum() * (lsv - k["lsv"])
@@ -176,6 +178,7 @@ def advance(
     warmup: Any,
     target: Any,
     *,
+    exact: bool,
     max_treedepth: int,
 ) -> Any:
     """Take NUTS steps start .. start+count-1 of one chain (count <= BLOCK); adapt the step size before step ``warmup``.
@@ -189,7 +192,7 @@ def advance(
     _, update, _ = dual_averaging_adaptation(target)
 
     def density(position: Any) -> Any:
-        return log_density(position, geo)
+        return log_density(position, geo, exact)
 
     def step(i: Any, carry: Any) -> Any:
         state, da, out = carry
@@ -200,7 +203,7 @@ def advance(
         )
         new = update(da, info.acceptance_rate)
         da = jax.tree.map(lambda a, b: jnp.where(warm, a, b).astype(z.dtype), new, da)
-        mu, lsu, lsv, dev_u, dev_v, _ = unwhiten(state.position, geo)
+        mu, lsu, lsv, dev_u, dev_v, _ = unwhiten(state.position, geo, exact)
         hyper = jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)])
         x = jnp.concatenate([hyper, dev_u + a_u * mu, dev_v + a_v * mu]).astype(jnp.float32)
         full = (info.num_trajectory_expansions >= max_treedepth) & ~info.is_turning & ~info.is_divergent

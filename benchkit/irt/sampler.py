@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import KNOTS, Geometry, H, bucket, is_exact
+from benchkit.irt.geometry import KNOTS, LIMIT_SINGLE, Geometry, H, wants_exact
 from benchkit.irt.model import Array
 
 # program.BLOCK, repeated here because that module imports JAX and BlackJAX.
@@ -64,6 +64,17 @@ def cache_folder() -> Path | None:
         return None
 
 
+def _processor() -> str:
+    """A short name of the processor's features: compiled code from another one in a shared home could crash."""
+    import platform
+
+    features = platform.machine()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        features += next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(features.encode()).hexdigest()[:8]
+
+
 _lock = threading.Lock()
 _jax: Any = None
 _folder: Path | None = None
@@ -92,7 +103,7 @@ def preload() -> Any:
         logging.getLogger("jax").setLevel(logging.ERROR)
         _folder = cache_folder()
         if _folder is not None:
-            jax.config.update("jax_compilation_cache_dir", str(_folder / "xla"))
+            jax.config.update("jax_compilation_cache_dir", str(_folder / f"xla-{_processor()}"))
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
             jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         _jax = jax
@@ -101,27 +112,39 @@ def preload() -> Any:
 
 @contextlib.contextmanager
 def _precision(double: bool) -> Iterator[None]:
-    jax = preload()
-    context = getattr(jax, "enable_x64", None)
-    if context is None:
-        from jax.experimental import enable_x64 as context
-    with context(double):
+    switch: Any = getattr(preload(), "enable_x64", None)
+    if switch is None:  # before jax 0.8
+        from jax import experimental
+
+        switch = experimental.enable_x64
+    with switch(double):
         yield
 
 
-_programs: dict[tuple[int, int, bool, int], Any] = {}
+class Program(NamedTuple):
+    """What a compiled program depends on: padded sizes, precision, kind of map, largest tree."""
+
+    size_u: int
+    size_v: int
+    double: bool
+    exact: bool
+    max_treedepth: int
 
 
-def compiled(size_u: int, size_v: int, double: bool, max_treedepth: int) -> Any:
+_programs: dict[Program, Any] = {}
+_compiling = threading.Lock()
+
+
+def compiled(key: Program) -> Any:
     """The compiled ``program.advance`` for one padded shape: from memory, else from the caches, else traced anew."""
-    key = (size_u, size_v, double, max_treedepth)
-    if key not in _programs:
-        jax = preload()
-        with warnings.catch_warnings(), _precision(double):
-            warnings.simplefilter("ignore")
-            specs = _specs(size_u, size_v, double)
-            exported = _stored(key) or _traced(key, specs)
-            _programs[key] = jax.jit(exported.call).lower(*specs).compile()
+    with _compiling:
+        if key not in _programs:
+            jax = preload()
+            with warnings.catch_warnings(), _precision(key.double):
+                warnings.simplefilter("ignore")
+                specs = _specs(key.size_u, key.size_v, key.double)
+                exported = _stored(key) or _traced(key, specs)
+                _programs[key] = jax.jit(exported.call).lower(*specs).compile()
     return _programs[key]
 
 
@@ -140,7 +163,7 @@ def _specs(size_u: int, size_v: int, double: bool) -> tuple[Any, ...]:
     return (*geo, real_(3 + size_u + size_v), real_(5), key, whole, whole, whole, real_())
 
 
-def _path(key: tuple[int, int, bool, int]) -> Path | None:
+def _path(key: Program) -> Path | None:
     """Where the traced program is kept: its name covers everything that it was made from."""
     if _folder is None:
         return None
@@ -149,7 +172,7 @@ def _path(key: tuple[int, int, bool, int]) -> Path | None:
     return _folder / "programs" / f"{hashlib.sha256(repr((key, parts)).encode()).hexdigest()}.stablehlo"
 
 
-def _stored(key: tuple[int, int, bool, int]) -> Any:
+def _stored(key: Program) -> Any:
     path = _path(key)
     try:
         return preload().export.deserialize(bytearray(path.read_bytes())) if path else None
@@ -157,14 +180,16 @@ def _stored(key: tuple[int, int, bool, int]) -> Any:
         return None
 
 
-def _traced(key: tuple[int, int, bool, int], specs: tuple[Any, ...]) -> Any:
+def _traced(key: Program, specs: tuple[Any, ...]) -> Any:
     jax = preload()
     from benchkit.irt import program
 
     fields = len(Geometry._fields)
 
     def advance(*args: Any) -> Any:
-        z, adaptation, block = program.advance(Geometry(*args[:fields]), *args[fields:], max_treedepth=key[3])
+        z, adaptation, block = program.advance(
+            Geometry(*args[:fields]), *args[fields:], exact=key.exact, max_treedepth=key.max_treedepth
+        )
         return z, adaptation, tuple(block)
 
     exported = jax.export.export(jax.jit(advance), platforms=["cpu"])(*specs)
@@ -184,11 +209,15 @@ def _traced(key: tuple[int, int, bool, int], specs: tuple[Any, ...]) -> Any:
 
 
 def needs_double(geo: Geometry) -> bool:
-    """Whether to work in float64: always where it costs nothing, else where float32 would lose the energy.
+    """Whether to work in float64: where it costs nothing, where values may be extreme, where float32 loses the energy.
 
-    Its rounding error there is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
+    Float32's rounding error is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
     """
-    if geo.v0.size <= 64 and is_exact(*geo.n.shape):
+    if geo.v0.size <= 64 and wants_exact(geo):
+        return True
+    scales = dict(zip(H, geo.h.tolist(), strict=True))
+    extreme = max(float(np.abs(geo.u0).max()), float(np.abs(geo.v0).max()), 4 * scales["s_u"], 4 * scales["s_v"])
+    if extreme + 2 * scales["s_mu"] > LIMIT_SINGLE:
         return True
     columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
     return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
@@ -227,7 +256,7 @@ def sample(
     double = needs_double(geo) if double is None else double
     real = np.float64 if double else np.float32
     size_u, size_v = geo.u0.size, geo.v0.size
-    program = compiled(size_u, size_v, double, max_treedepth)
+    program = compiled(Program(size_u, size_v, double, wants_exact(geo), max_treedepth))
     kept = np.flatnonzero(np.concatenate([np.ones(3), geo.mask_u, geo.mask_v]))
     total = warmup + draws
     out = Chains(
@@ -239,6 +268,7 @@ def sample(
         np.empty((chains, draws), np.int32),
         np.empty(chains),
     )
+    size = max(4, min(BLOCK, 4_000_000 // geo.n.size))  # short enough to stop and to report in between
     done = [0] * chains
     news = threading.Event()
     stop = threading.Event()
@@ -256,7 +286,7 @@ def sample(
             start = 0
             while start < total and not stop.is_set():
                 # blocks end where warm-up ends
-                count = min(BLOCK, (warmup if start < warmup else total) - start)
+                count = min(size, (warmup if start < warmup else total) - start)
                 steps = (np.int32(start), np.int32(count), np.int32(warmup), real(target_accept))
                 z, adaptation, block = program(*constants, z, adaptation, key, *steps)
                 start += count
@@ -266,9 +296,10 @@ def sample(
                         adaptation[1] = np.log(off_resonance(float(np.exp(adaptation[1]))))
                 else:
                     at = start - count - warmup
-                    for whole, part in zip(out, block, strict=False):
-                        values = np.asarray(part)[:count]
-                        whole[k, at : at + count] = values[:, kept] if values.ndim == 2 else values
+                    values = [np.asarray(part)[:count] for part in block]
+                    out.x[k, at : at + count] = values[0][:, kept]
+                    for whole, part in zip(out[1:6], values[1:], strict=True):
+                        whole[k, at : at + count] = part
                 done[k] = start
                 news.set()
         out.step_size[k] = np.exp(float(np.asarray(adaptation)[1]))
@@ -286,8 +317,3 @@ def sample(
         finally:
             stop.set()
     return out
-
-
-def shape_of(n_models: int, n_items: int) -> tuple[int, int]:
-    """The padded shape (S, L) that a fit of this many models and items will use."""
-    return bucket(min(n_models, n_items)), bucket(max(n_models, n_items))

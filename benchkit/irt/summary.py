@@ -27,7 +27,8 @@ class Summary(NamedTuple):
 
     def take(self, where: NDArray[np.intp] | slice) -> Summary:
         """The entries at ``where``."""
-        return Summary(*(None if x is None else x[where] for x in self))
+        rhat, bulk, tail = (None if x is None else x[where] for x in (self.rhat, self.ess_bulk, self.ess_tail))
+        return Summary(self.mean[where], self.sd[where], self.lower[where], self.upper[where], rhat, bulk, tail)
 
 
 def of_draws(draws: NDArray[np.float32], diagnostics: Diagnostics) -> Summary:
