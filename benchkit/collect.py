@@ -16,7 +16,6 @@ from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Tabular, open_source, read
 from benchkit.formats.columns import NAMES
 from benchkit.formats.merge import merge, sources
-from benchkit.formats.tabular import whole
 from benchkit.text import Show, View
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow")
@@ -65,15 +64,14 @@ def collect(args: Namespace) -> Collected:
 
 
 def _read(name: str | None, args: Namespace, choices: Choices) -> tuple[Cells, Tabular]:
-    """Read one source; where polars can't scan it, read it whole, which either works or says what is wrong."""
     tab = open_source(name, args.from_, unterminated=args.allow_unterminated)
     try:
         return read(tab, choices), tab
-    except (pl.exceptions.PolarsError, UnicodeDecodeError):
-        if not tab.lazy:
-            raise
-    tab = whole(name, args.from_, unterminated=args.allow_unterminated)
-    return read(tab, choices), tab
+    except pl.exceptions.PolarsError as e:
+        fault = e.__context__ if isinstance(e.__context__, InputError) else None
+        raise fault or InputError(
+            f"damaged {tab.format} data: {cli.printable(' '.join(str(e).split()))[:160]}"
+        ) from None
 
 
 def expand(names: Sequence[str]) -> list[str | None]:
@@ -83,15 +81,25 @@ def expand(names: Sequence[str]) -> list[str | None]:
         if not os.path.isdir(name):
             out.append(name)
             continue
-        found = [
-            os.path.join(folder, f) for folder, _, files in os.walk(name) for f in files if _known(f) and f[0] != "."
-        ]
+        found = _walk(name)
         if not found:
             raise InputError(f"no result files ({', '.join(ENDINGS)}, or these packed) in this folder", where=name)
         out += sorted(found)
     if out.count("-") > 1:
         raise InputError("'-' (standard input) is named twice", where="")
     return out or [None]
+
+
+def _walk(folder: str) -> list[str]:
+    """Result files below a folder. Hidden files and folders are left out; a linked folder is entered once."""
+    found, entered = [], set()
+    for at, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        folders[:] = [f for f in folders if f[0] != "." and real not in entered]
+        if real not in entered:
+            found += [os.path.join(at, f) for f in files if f[0] != "." and _known(f)]
+        entered.add(real)
+    return found
 
 
 def _known(name: str) -> bool:

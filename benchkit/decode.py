@@ -7,32 +7,34 @@ here the first is an error, the second is one table, and the third is an error.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
-import itertools
 import zlib
-from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.ipc
 
-from benchkit import cli
+from benchkit import cli, csvtext, jsontext
 from benchkit.casting import json_columns
 from benchkit.errors import InputError
-from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Line, Table
+from benchkit.tables import Line, Table
 
 END_MARKER = 8
 """Bytes of the end-of-stream marker: ff ff ff ff 00 00 00 00."""
 
 
 class Raw(NamedTuple):
-    """Columns as they stood in the input, before any contract. `meta` holds benchkit's own metadata, decoded."""
+    """Columns as they stood in the input, before any contract.
+
+    `names`: of all columns there, also where only those of the wanted table were taken. `meta`: benchkit's own
+    metadata, decoded.
+    """
 
     columns: dict[str, pa.ChunkedArray]
+    names: list[str]
     rows: int
     line: Line
     meta: dict[str, Any]
@@ -53,7 +55,7 @@ def detect(data: bytes) -> str:
     if b"\0" in data[:4096]:
         kind = "a zip archive" if data[:2] == b"PK" else "binary data"
         raise InputError(f"{kind} in no known table format")
-    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = data[:65536].removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text:
         raise InputError("empty input: only white space")
     return "json" if text[:1] in (b"{", b"[") else "csv"
@@ -76,27 +78,40 @@ def unpack(data: bytes) -> bytes:
     return data
 
 
-def decode(data: bytes, from_: str, spec: Table | None, *, unterminated: bool = False) -> Raw:
-    """Bytes to columns. `from_` is a format or `auto`; `spec` says which JSON document is expected."""
-    data = unpack(data)
-    found = detect(data)
-    wanted = from_ if from_ != "auto" else found
-    if wanted == "arrow" and found == "feather":
-        wanted = "feather"
-    if (wanted in ("arrow", "feather", "parquet") or found in ("arrow", "feather", "parquet")) and wanted != found:
+def choose(head: bytes, from_: str) -> str:
+    """The format to read by: `from_`, or what the content says; an error where the two can't both be."""
+    found = detect(head)
+    binary = ("arrow", "feather", "parquet")
+    if from_ == "auto" or (from_ == "arrow" and found == "feather"):
+        return found
+    if from_ != found and (from_ in binary or found in binary):
         raise InputError(f"not {from_}: it looks like {'an Arrow file' if found == 'feather' else found}")
-    if wanted in ("arrow", "feather", "parquet"):
-        table, notes = {"arrow": _arrow, "feather": _feather, "parquet": _parquet}[wanted](data, unterminated)
-        return _from_arrow(table, "arrow" if wanted == "feather" else wanted, notes)
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        if not data.isascii():
-            data.decode()
-    except UnicodeDecodeError as e:
-        raise InputError(f"line {data.count(10, 0, e.start) + 1}: not UTF-8 text") from None
-    if wanted in ("json", "ndjson"):
-        return _json(data, wanted if from_ != "auto" else "auto", spec)
-    return _csv(data, "\t" if from_ == "tsv" else "," if from_ == "csv" and b"," in data.split(b"\n", 1)[0] else None)
+    return from_
+
+
+def decode(data: bytes, from_: str, spec: Table, *, unterminated: bool = False) -> Raw:
+    """Bytes to columns. `from_` is a format or `auto`; `spec` says which table is wanted."""
+    data = unpack(data)
+    kind = choose(data, from_)
+    if kind in ("arrow", "feather", "parquet"):
+        return decode_binary(data, kind, unterminated=unterminated)
+    if kind in ("json", "ndjson"):
+        found = jsontext.rows(lambda: io.BytesIO(data), from_, spec)
+        numbered = list(found.each())
+        numbers = [n for n, _ in numbered]
+        columns = json_columns([row for _, row in numbered], numbers.__getitem__, spec)
+        names = dict.fromkeys(k for _, row in numbered for k in row)
+        return Raw(columns, list(names), len(numbered), numbers.__getitem__, found.meta, found.format, [])
+    table, shape, source = csvtext.read(data, {"tsv": "\t"}.get(kind))
+    line = partial(csvtext.line_of, source, shape)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return Raw(columns, list(columns), table.num_rows, line, {}, kind, [])
+
+
+def decode_binary(data: bytes, kind: str, *, unterminated: bool = False) -> Raw:
+    """The columns of an Arrow stream or file, or of Parquet, verified."""
+    table, notes = {"arrow": _arrow, "feather": _feather, "parquet": _parquet}[kind](data, unterminated)
+    return _from_arrow(table, "arrow" if kind == "feather" else kind, notes)
 
 
 def _from_arrow(table: pa.Table, format: str, notes: list[str]) -> Raw:
@@ -117,7 +132,8 @@ def _from_arrow(table: pa.Table, format: str, notes: list[str]) -> Raw:
             meta[name] = value.decode() if name == "table" else orjson.loads(value)
         except ValueError:
             raise InputError(f"damaged metadata: benchkit.{name} is not JSON") from None
-    return Raw(dict(zip(names, table.columns, strict=True)), table.num_rows, lambda i: i + 1, meta, format, notes)
+    columns = dict(zip(names, table.columns, strict=True))
+    return Raw(columns, names, table.num_rows, lambda i: i + 1, meta, format, notes)
 
 
 def _short(e: BaseException) -> str:
@@ -181,126 +197,34 @@ def _feather(data: bytes, _: bool) -> tuple[pa.Table, list[str]]:
 def _parquet(data: bytes, _: bool) -> tuple[pa.Table, list[str]]:
     import pyarrow.parquet as pq
 
+    source = pa.BufferReader(data)
+    check_parquet(source)
     try:
-        return pq.read_table(pa.BufferReader(data)), []
+        return pq.read_table(source), []
     except (pa.ArrowException, OSError, ValueError) as e:
         raise InputError(f"damaged or cut Parquet data: {_short(e)}") from None
 
 
-def _json(data: bytes, wanted: str, spec: Table | None) -> Raw:
-    """A document with the rows under their plural, a list of rows, or one row a line."""
-    if wanted != "ndjson":
-        try:
-            doc = orjson.loads(data)
-        except orjson.JSONDecodeError as e:
-            first = data.lstrip().split(b"\n", 1)[0]
-            if wanted == "json" or not _is_json(first):
-                raise InputError(f"damaged or cut JSON: {e.msg} at line {e.lineno}, column {e.colno}") from None
-        else:
-            return _document(doc, spec)
-    rows, numbers = [], []
-    for n, text in enumerate(data.split(b"\n"), 1):
-        if text.strip():
-            try:
-                rows.append(orjson.loads(text))
-            except orjson.JSONDecodeError as e:
-                raise InputError(f"line {n}: damaged or cut JSON: {e.msg} at column {e.colno}") from None
-            numbers.append(n)
+def check_parquet(source: pa.NativeFile) -> pa.Schema:
+    """The schema of a Parquet file that is whole; InputError where it is damaged, or two files one after another.
 
-    def line(i: int) -> int:
-        return numbers[i]
+    The last footer speaks for its own file alone, at the offsets of the first. Between the data that it names and
+    itself there may be indexes, but no other file's end.
+    """
+    import pyarrow.parquet as pq
 
-    return Raw(json_columns(rows, line, spec), len(rows), line, {}, "ndjson", [])
-
-
-def _is_json(text: bytes) -> bool:
     try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def _document(doc: Any, spec: Table | None) -> Raw:
-    def line(i: int) -> int:
-        return i + 1
-
-    meta: dict[str, Any] = {}
-    rows = doc
-    if isinstance(doc, dict):
-        known = TABLES if spec is not None else (RESPONSES,)
-        held = [t for t in known if isinstance(doc.get(t.rows), list)]
-        if held:
-            table = spec if spec in held else held[0]
-            meta = {k: doc[k] for k in (*DOCUMENTS, "history") if doc.get(k) is not None} | {"table": table.tag}
-            rows = doc[table.rows]
-        else:
-            rows = [doc]  # one row of NDJSON
-    if not isinstance(rows, list):
-        raise InputError("JSON that is neither a document with rows nor a list of rows")
-    return Raw(json_columns(rows, line, spec), len(rows), line, meta, "json", [])
-
-
-def delimiter(header: str) -> str:
-    """Tab, comma or semicolon: the first of them that the header line has outside quotes."""
-    outside = "".join(header.split('"')[::2])
-    return next((d for d in "\t,;" if d in outside), ",")
-
-
-def _csv(data: bytes, separator: str | None) -> Raw:
-    """Text with a header; every field is text, an empty one (without quotes) is null."""
-    if data.count(b'"') % 2:
-        raise InputError("a quoted field is not closed (an odd number of '\"')")
-    separator = separator or delimiter(data.split(b"\n", 1)[0].decode())
-    names, count = _header(data, separator)
-    if not count:
-        return Raw({n: pa.chunked_array([pa.array([], pa.utf8())]) for n in names}, 0, lambda i: i + 2, {}, "csv", [])
-    try:
-        table = pa.csv.read_csv(
-            pa.BufferReader(data),
-            pa.csv.ReadOptions(block_size=max(1 << 20, 2 * len(data.split(b"\n", 1)[0]))),
-            pa.csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in data),
-            pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.utf8()),
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid as e:
-        raise InputError(_csv_fault(data, separator, len(names)) or f"damaged CSV: {_short(e)}") from None
-    columns = dict(zip((n.strip() for n in names), table.columns, strict=True))
-
-    def line(i: int) -> int:
-        return next(itertools.islice(_csv_lines(data, separator), i + 1, None))[0]
-
-    return Raw(columns, table.num_rows, line, {}, "tsv" if separator == "\t" else "csv", [])
-
-
-def _csv_lines(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """(line where it starts, fields) of every record, empty lines left out."""
-    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
-    csv.field_size_limit(1 << 30)
-    start = 1
-    for fields in reader:
-        if fields:
-            yield start, fields
-        start = reader.line_num + 1
-
-
-def _header(data: bytes, separator: str) -> tuple[list[str], int]:
-    """The column names as they stand, and whether any record follows."""
-    records = _csv_lines(data, separator)
-    names = next(records, (1, [""]))[1]
-    stripped = [n.strip() for n in names]
-    twice = sorted({n for n in stripped if stripped.count(n) > 1}) if len(set(stripped)) < len(stripped) else []
-    if twice:
-        raise InputError(f"column '{twice[0]}' stands twice in the header")
-    return names, 1 if next(records, None) else 0
-
-
-def _csv_fault(data: bytes, separator: str, width: int) -> str | None:
-    for n, fields in _csv_lines(data, separator):
-        if len(fields) != width:
-            return f"row {n}: {len(fields)} fields where the header has {width}"
-    return None
+        meta = pq.read_metadata(source)
+        schema = meta.schema.to_arrow_schema()
+        chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
+        ends = [(c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in chunks]
+        end = max(ends, default=4)
+        source.seek(end)
+        rest = source.read(max(0, source.size() - meta.serialized_size - 8 - end))
+    except (pa.ArrowException, OSError, ValueError) as e:
+        raise InputError(f"damaged or cut Parquet data: {_short(e)}") from None
+    finally:
+        source.seek(0)
+    if b"PAR1" in rest:
+        raise InputError("damaged Parquet data: another file stands before it")
+    return schema

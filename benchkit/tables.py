@@ -35,13 +35,21 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One table: its name on the wire is `name/version`; its rows stand under `rows` in a JSON document."""
+    """One table: its name on the wire is `name/version`; its rows stand under `rows` in a JSON document.
+
+    `own` is a key that only this table's document has, where `rows` is not.
+    """
 
     name: str
     rows: str
     columns: tuple[Column, ...]
     maker: str
     version: int = 1
+    own: str | None = None
+
+    @property
+    def mark(self) -> str:
+        return self.own or self.rows
 
     @property
     def tag(self) -> str:
@@ -124,6 +132,7 @@ METRICS = Table(
         Column("distinct_difficulties", "int64", "number of distinct difficulties"),
     ),
     "bk-metrics",
+    own="ddm",
 )
 
 GAPS = Table(
@@ -159,6 +168,7 @@ RANKS = Table(
         Column("items_half_width", "float64", "half-width of the interval over items"),
     ),
     "bk-rank",
+    own="contenders",
 )
 
 PAIRS = Table(
@@ -200,6 +210,7 @@ ITEMS = Table(
         Column("inversion_rate", "float64", "share of model pairs that the item orders against the rest"),
     ),
     "bk-matrix",
+    own="n_cells",
 )
 
 TABLES = (RESPONSES, PARAMETERS, METRICS, GAPS, RANKS, PAIRS, ITEMS)

@@ -271,7 +271,7 @@ class TestCounts:
             ("a,r,1.5,1", "row 3: attempts ('1.5') is not a whole number"),
             ("a,r,99999999999,1", "row 3: attempts ('99999999999') is not a whole number below 2^31"),
             ("a,r,4,", "row 3: correct is missing"),
-            ("a,r,4,nan", "row 3: correct (nan) is not a finite number"),
+            ("a,r,4,nan", "row 3: correct ('nan') is not a number"),
             ("a,q,4,4", "rows 2 and 3: model 'a' and item 'q' stand twice"),
         ):
             assert said in error(sh, "", f"{head}{row}\n"), row
@@ -290,7 +290,7 @@ class TestSeveralSources:
 
     def test_the_same_attempt_in_two_files(self, parts: Shell) -> None:
         done = parts("bk-matrix one.csv one.csv", rc=2)
-        assert "model 'a', item 'q1' stand twice in one.csv (2 such pairs)" in done.err
+        assert "model 'a', item 'q1' attempt '0' stand twice in one.csv (2 such pairs)" in done.err
         (parts.folder / "three.csv").write_text("model,item,correct\na,q2,1\n")
         assert (
             "stand in one.csv and in three.csv (1 such pairs): --merge sum"
@@ -326,3 +326,132 @@ class TestSeveralSources:
 
     def test_verbose_says_what_was_recognised(self, parts: Shell) -> None:
         assert "bk-matrix: one.csv: long (csv), 2 rows, 2 cells" in parts("bk-matrix -v one.csv > x").err
+
+
+class TestOneParser:
+    """By name (in batches), through a pipe and packed, the same bytes give the same rows or the same message."""
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        (
+            ("a,x,1,1,ok\nb,x,0\nb,y,1,1,ok\n", "row 3: 3 fields where the header has 5"),
+            ("a,x,1,1,ok\nb,x,0,1", "row 3: 4 fields where the header has 5"),
+            ('a,x,1,1,ok\nb,x,0,1,"o\n', "line 3: a quoted field is not closed"),
+            ('a,x,1,1,"ok\nb,x,0,1,o"k\n', "line 2: text after a closing quote"),
+            ("a,x,1,1,\0\n", "line 2: binary data in a text table"),
+        ),
+    )
+    def test_damaged_csv(self, sh: Shell, text: str, said: str) -> None:
+        assert said in error(sh, "", "model,item,score,attempt,note\n" + text)
+
+    def test_bytes_that_are_no_text(self, sh: Shell) -> None:
+        (sh.folder / "x").write_bytes(b"model,item,score\na,x,1\n\xff,x,1\n")
+        for call in ("bk-matrix x", "bk-matrix < x", "gzip -c x | bk-matrix"):
+            assert "line 3: not UTF-8 text" in sh(call, rc=2).err
+
+    @pytest.mark.parametrize(
+        "text",
+        (
+            "\n\nmodel,item,correct\na,q,1\n",
+            "model,item,correct\ra,q,1\r",
+            "model,item,correct,,\na,q,1,,\n",
+            ",model,item,correct\n0,a,q,1\n",
+            "\ufeffmodel;item;correct\r\na;q;1\r\n",
+            'model,item,note,correct\na,q,"5"" pipe, bent\n",1\n',
+            'model,item,note,correct\na,q,5" pipe,1\n',
+            "model,item,junk,correct\na,q," + "x" * 5_000_000 + ",1\n",
+            '{"model":"a","item":"q","correct":1}\n',
+            '{"model":"a","item":"q","correct":true,"log":[{}]}\n{"model":"a","item":"r","correct":null}\n',
+        ),
+    )
+    def test_odd_but_whole(self, sh: Shell, text: str) -> None:
+        (sh.folder / "x").write_text(text)
+        want = [{"model": "a", "item": "q", "attempts": 1, "correct": 1}]
+        assert rows(sh, "--unscored drop x") == rows(sh, "--unscored drop < x") == want
+        assert rows(sh, "--unscored drop", (sh.folder / "x").read_bytes()) == want
+
+    def test_a_column_that_first_occurs_late(self, sh: Shell) -> None:
+        lines = [f'{{"model":"m","item":"q{k}","score":1}}\n' for k in range(70_000)]
+        lines.append('{"model":"m","item":"last","score":1,"trial":3}\n')
+        (sh.folder / "x.ndjson").write_text("".join(lines))
+        assert len(rows(sh, "x.ndjson")) == 70_001
+        assert "rows 70001 and 70002" in error(sh, "", "".join([*lines, lines[-1]]))
+
+    @pytest.mark.parametrize(
+        ("value", "said"),
+        (
+            (7.0, "floating-point numbers"),
+            (True, "flags"),
+            (["a"], "lists or objects"),
+            (10**30, "floating-point numbers"),
+        ),
+    )
+    def test_identifiers_in_json(self, sh: Shell, value: Any, said: str) -> None:
+        text = json.dumps({"model": "a", "item": "q", "score": 1}) + "\n"
+        text += json.dumps({"model": value, "item": "q", "score": 1}) + "\n"
+        assert f"column 'model' holds {said}; identifiers are text" in error(sh, "", text)
+
+    def test_a_fifo_and_a_process_substitution(self, sh: Shell, aime: Path) -> None:
+        want = sh(f"bk-matrix {aime} -t csv").out
+        assert sh(f"bk-matrix <(cat {aime}) -t csv").out == want
+        assert sh(f"mkfifo p; cat {aime} > p & bk-matrix p -t csv").out == want
+        assert sh(f"cat {aime} | bk-matrix /dev/stdin -t csv").out == want
+
+    def test_a_name_that_is_not_utf8(self, sh: Shell, aime: Path) -> None:
+        sh(f"cp {aime} $'\\xfe.csv'; bk-matrix {aime} -o $'\\xfe.parquet'")
+        for name in ("$'\\xfe.csv'", "$'\\xfe.parquet'"):
+            assert sh(f"bk-matrix {name} -t csv").out == sh(f"bk-matrix {aime} -t csv").out
+
+    def test_parquet_files_one_after_another(self, sh: Shell) -> None:
+        pl.DataFrame({"model": ["a"], "item": ["q"], "score": [1]}).write_parquet(sh.folder / "x")
+        data = (sh.folder / "x").read_bytes()
+        (sh.folder / "x").write_bytes(data + data)
+        for call in ("bk-matrix x", "bk-matrix < x", "bk-rank x"):
+            assert "another file stands before it" in sh(call, rc=2).err
+
+
+class TestOptionsThatDoNotFit:
+    @pytest.mark.parametrize(
+        ("call", "text", "said"),
+        (
+            ("--attempt-col n --attempts-col n", "model,item,n,k\na,q,1,1\n", "name the same column 'n'"),
+            ("--attempts 5", "model,item,score\na,q,1\n", "--attempts is for rates in a wide table"),
+            ("--attempts 5", "model,item,n,k\na,q,1,1\n", "--attempts is for rates in a wide table"),
+            ("--score-col score", "model,q,score\na,1,1\n", "columns not recognised"),
+            ("--duplicates first", "model,item,n,k\na,q,1,1\n", "--duplicates is for attempts"),
+            ("--duplicates first", "model,q\na,1\n", "--duplicates is for attempts"),
+            ("--cluster-col g", "model,q,g\na,1,1\n", "a cluster is of items"),
+        ),
+    )
+    def test_are_refused(self, sh: Shell, call: str, text: str, said: str) -> None:
+        assert said in sh(f"bk-matrix {call}", stdin=text.encode(), rc=2).err
+
+    def test_a_cluster_column_of_a_transposed_table(self, sh: Shell) -> None:
+        text = b"item,passage,A,B\nx,p,1,0\ny,p,,1\n"
+        got = rows(sh, "--cluster-col passage", text)
+        assert {r["model"] for r in got} == {"A", "B"} and {r["cluster"] for r in got} == {"p"}
+
+
+class TestAttemptsOfSeveralFiles:
+    def test_numbers_beyond_the_mask_and_names(self, sh: Shell) -> None:
+        for k, name in enumerate(("63", "64", "run-a", "run-b")):
+            (sh.folder / f"{k}.csv").write_text(f"model,item,attempt,score\na,q,{name},1\na,q,{k},0\n")
+        assert rows(sh, "?.csv") == [{"model": "a", "item": "q", "attempts": 8, "correct": 4}]
+        (sh.folder / "9.csv").write_text("model,item,attempt,score\na,q,run-a,1\n")
+        assert "attempt 'run-a' stand in 0.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
+
+    def test_equal_numbers_written_differently(self, sh: Shell) -> None:
+        for other in ("01", "1.0", " 1"):
+            text = f"model,item,attempt,score\na,q,1,1\na,q,{other},0\n"
+            assert "attempt '1' stand twice" in error(sh, "", text)
+            assert rows(sh, "--duplicates first", text.encode())[0] == {
+                "model": "a", "item": "q", "attempts": 1, "correct": 1,
+            }  # fmt: skip
+
+    def test_hidden_and_linked_folders(self, sh: Shell) -> None:
+        for folder in ("in/.hidden", "in/shown", "elsewhere"):
+            (sh.folder / folder).mkdir(parents=True)
+            (sh.folder / folder / "x.csv").write_text(f"model,item,score\n{folder[-4:]},q,1\n")
+        (sh.folder / "in/link").symlink_to("../elsewhere")
+        (sh.folder / "in/loop").symlink_to(".")
+        assert [r["model"] for r in rows(sh, "in")] == ["here", "hown"]

@@ -31,13 +31,15 @@ class Cells(NamedTuple):
     """One source, added up.
 
     `frame` has model, item, cluster (text), attempts (int64), correct (float64), unscored (int64) and `bits`: the set
-    of attempt numbers 0..62 as a mask, or null where attempts have no such numbers. One row a model and item.
+    of attempt numbers 0..62 as a mask, or null where attempts have no such numbers. One row a model and item; counts
+    may repeat one. `attempts`: model, item and attempt of every row, where attempts are numbered or named.
     """
 
     frame: pl.DataFrame
     format: str
     rows: int
     where: str
+    attempts: pl.LazyFrame | None = None
 
 
 Sniff = Callable[[Tabular, Roles], bool]
@@ -52,13 +54,16 @@ def read(tab: Tabular, choices: Choices) -> Cells:
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     roles = recognise(tab.names, choices.columns)
-    readers: tuple[tuple[Sniff, Read], ...] = (
-        (counts.sniff, counts.read),
-        (long.sniff, long.read),
-        (wide.sniff, wide.read),
+    readers: tuple[tuple[Sniff, Read, set[str]], ...] = (
+        (counts.sniff, counts.read, {"model", "item", "attempts", "correct", "cluster"}),
+        (long.sniff, long.read, {"model", "item", "score", "attempt", "cluster"}),
+        (wide.sniff, wide.read, {"model", "cluster"} if roles.model else {"item", "cluster"}),
     )
-    for sniff, read_cells in readers:
+    for sniff, read_cells, uses in readers:
         if sniff(tab, roles):
+            idle = sorted(choices.columns.keys() - uses)
+            if idle:
+                raise InputError(f"--{idle[0]}-col {choices.columns[idle[0]]}: of no use for this table")
             return read_cells(tab, roles, choices)
     raise InputError(_unrecognised(tab, roles))
 

@@ -39,6 +39,11 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
     """
     found: dict[str, str | None] = {}
     candidates: dict[str, list[str]] = {}
+    played: dict[str, str] = {}
+    for role, name in told.items():
+        if name in played:
+            raise InputError(f"--{role}-col and --{played[name]}-col name the same column '{name}'", where="")
+        played[name] = role
     for role, known in NAMES.items():
         if role in told:
             if told[role] not in names:

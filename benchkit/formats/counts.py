@@ -8,8 +8,10 @@ import polars as pl
 import pyarrow as pa
 
 from benchkit.casting import to_contract
+from benchkit.errors import InputError
 from benchkit.formats.columns import Roles
-from benchkit.formats.tabular import Tabular, whole
+from benchkit.formats.long import identifier
+from benchkit.formats.tabular import Tabular
 from benchkit.tables import RESPONSES, check_responses
 
 if TYPE_CHECKING:
@@ -25,8 +27,13 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Check the counts as a responses table is checked; repeated keys are found when the sources are merged."""
     from benchkit.formats import Cells
 
-    if tab.lazy:
-        tab = whole(tab.where, "auto")
+    if choices.duplicates:
+        raise InputError("--duplicates is for attempts; rows here are counts, which --merge sum adds up")
+    if choices.attempts is not None:
+        raise InputError("--attempts is for rates in a wide table; here the counts stand in a column")
+    for column in (roles.model, roles.item, roles.cluster):
+        if column:
+            identifier(tab, column)
     wanted = {
         name: getattr(roles, name)
         for name in ("model", "item", "attempts", "correct", "cluster")
@@ -36,7 +43,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     columns = {role: data[name].combine_chunks() for role, name in wanted.items()}
     chunked = {k: pa.chunked_array([v]) if not isinstance(v, pa.ChunkedArray) else v for k, v in columns.items()}
     table = to_contract(chunked, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
-    check_responses(table, tab.line, unique=choices.duplicates is None and not choices.merge)
+    check_responses(table, tab.line, unique=not choices.merge)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     frame = frame.select(

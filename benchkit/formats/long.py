@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from benchkit.errors import InputError
+from benchkit.formats.clusters import check_clusters
 from benchkit.formats.columns import Roles
 from benchkit.formats.tabular import Tabular
 
@@ -33,6 +34,8 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """
     from benchkit.formats import Cells
 
+    if choices.attempts is not None:
+        raise InputError("--attempts is for rates in a wide table; here a row is one attempt")
     lf = normalise(tab, roles)
     if choices.duplicates == "first":
         lf = lf.unique(["model", "item", "attempt"], keep="first", maintain_order=True)
@@ -52,15 +55,19 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     if fractional:
         sums = _add_up(lf, _exact_sum())
     sums = sums.filter(pl.col("model").is_not_null())
-    _check_clusters(sums)
+    check_clusters(sums.select("item", "cluster"), sums.select("item", cluster="cluster_max"))
     kept = pl.col("rows") - (pl.col("unscored") if choices.unscored == "drop" else 0)
     frame = sums.select("model", "item", "cluster", kept.alias("attempts"), pl.col("correct"), "unscored", "bits")
-    return Cells(frame, f"long ({tab.format})", rows - blank, tab.where)
+    attempts = lf.select("model", "item", "attempt") if roles.attempt else None
+    return Cells(frame, f"long ({tab.format})", rows - blank, tab.where, attempts)
 
 
 def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
     """Columns model, item, attempt, cluster, score (float64 or null), raw (the score as text), whatever the source."""
     types = tab.frame.collect_schema()
+    for column in (roles.score, roles.attempt):
+        if "nested" in tab.kinds.get(column or "", ()):
+            raise InputError(f"column '{column}' holds lists or objects")
     assert roles.model and roles.item and roles.score
     score = pl.col(roles.score)
     kind = types[roles.score]
@@ -74,11 +81,11 @@ def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
         raw = pl.when(value.is_nan()).then(None).otherwise(value).cast(pl.String)
     else:
         raise InputError(f"column '{roles.score}' holds {kind} values; a score is a number or a flag")
-    attempt = pl.col(roles.attempt).cast(pl.String) if roles.attempt else pl.lit(None, pl.String)
-    cluster = identifier(roles.cluster, types) if roles.cluster else pl.lit(None, pl.String)
+    attempt = _attempt(pl.col(roles.attempt)) if roles.attempt else pl.lit(None, pl.String)
+    cluster = identifier(tab, roles.cluster) if roles.cluster else pl.lit(None, pl.String)
     return tab.frame.select(
-        identifier(roles.model, types).alias("model"),
-        identifier(roles.item, types).alias("item"),
+        identifier(tab, roles.model).alias("model"),
+        identifier(tab, roles.item).alias("item"),
         attempt.alias("attempt"),
         cluster.alias("cluster"),
         pl.when(value.is_finite()).then(value).otherwise(None).alias("score"),
@@ -86,9 +93,20 @@ def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
     )
 
 
-def identifier(name: str, types: pl.Schema) -> pl.Expr:
+def _attempt(column: pl.Expr) -> pl.Expr:
+    """An attempt's number or name, equal where they mean the same: 1, 01 and 1.0."""
+    text = column.cast(pl.String).str.strip_chars()
+    number = text.cast(pl.Float64, strict=False)
+    whole = number.is_finite() & (number == number.floor()) & (number.abs() < 2**53)
+    return pl.when(whole).then(number.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(text)
+
+
+def identifier(tab: Tabular, name: str) -> pl.Expr:
     """A column of identifiers as text, the empty one as null."""
-    kind = types[name]
+    for odd, what in (("number", "floating-point numbers"), ("flag", "flags"), ("nested", "lists or objects")):
+        if odd in tab.kinds.get(name, ()):
+            raise InputError(f"column '{name}' holds {what}; identifiers are text")
+    kind = tab.frame.collect_schema()[name]
     if not (kind in (pl.String, pl.Categorical, pl.Enum, pl.Null) or kind.is_integer()):
         raise InputError(f"column '{name}' holds {kind} values; identifiers are text")
     text = pl.col(name).cast(pl.String)
@@ -128,7 +146,10 @@ def _add_up(lf: pl.LazyFrame, correct: pl.Expr) -> pl.DataFrame:
             bit.bitwise_or().alias("bits"),
             small.sum().cast(pl.Int64).alias("numbered"),
             pl.col("cluster").min().alias("cluster"),
-            pl.col("cluster").max().alias("cluster_max"),
+            pl.when(pl.col("cluster").is_null().any())
+            .then(pl.lit(None, pl.String))
+            .otherwise(pl.col("cluster").max())
+            .alias("cluster_max"),
         )
         .with_columns(
             pl.when(pl.col("bits").bitwise_count_ones() == pl.col("rows"))
@@ -180,12 +201,7 @@ def _unscored(tab: Tabular, lf: pl.LazyFrame, unscored: int, rows: int) -> str:
 def _check_duplicates(tab: Tabular, roles: Roles, lf: pl.LazyFrame, suspects: pl.DataFrame) -> None:
     """Whether an attempt of the suspect cells really stands twice, compared by value."""
     key = ["model", "item", "attempt"]
-    number = pl.col("attempt").cast(pl.Int64, strict=False).cast(pl.String)
-    rows = (
-        lf.with_row_index("row")
-        .join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
-        .with_columns(pl.coalesce(number, pl.col("attempt")).alias("attempt"))
-    )
+    rows = lf.with_row_index("row").join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
     twice = rows.group_by(key).agg(pl.len(), pl.col("row").sort().head(2)).filter(pl.col("len") > 1).collect()
     if twice.is_empty():
         return
@@ -197,12 +213,3 @@ def _check_duplicates(tab: Tabular, roles: Roles, lf: pl.LazyFrame, suspects: pl
         f"rows {a} and {b}: model '{found['model']}', item '{found['item']}'{which} stand twice "
         f"({twice.height} such keys): choose --duplicates first, last{hint}"
     )
-
-
-def _check_clusters(sums: pl.DataFrame) -> None:
-    spans = sums.filter(pl.col("cluster").is_not_null()).group_by("item")
-    ends = spans.agg(pl.col("cluster").min().alias("a"), pl.col("cluster_max").max().alias("b"))
-    differs = ends.filter(pl.col("a") != pl.col("b")).sort("item")
-    if not differs.is_empty():
-        item, a, b = differs.row(0)
-        raise InputError(f"item '{item}' is in cluster '{a}' and in cluster '{b}'")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from benchkit.errors import InputError
 from benchkit.formats import Cells
-from benchkit.tables import RESPONSES, check_responses
+from benchkit.formats.clusters import check_clusters
+from benchkit.tables import RESPONSES, check_responses, codes
 
 MOST = 2**31 - 1
 
@@ -21,66 +23,88 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     Two sources may share a pair where their attempts' numbers differ. Otherwise the pair stands twice, and InputError
     names both sources, unless it was said that sums are to be added (`add`) or that rows are attempts (`duplicates`).
     """
-    frames = [p.frame.with_columns(pl.lit(n, pl.Int64).alias("part")) for n, p in enumerate(parts)]
-    rows = pl.concat(frames)
-    if not add and duplicates != "attempt":
-        _refuse_overlap(rows, parts)
-    spans = rows.filter(pl.col("cluster").is_not_null()).group_by("item")
-    torn = spans.agg(pl.col("cluster").min().alias("a"), pl.col("cluster").max().alias("b"))
-    torn = torn.filter(pl.col("a") != pl.col("b")).sort("item")
-    if not torn.is_empty():
-        item, a, b = torn.row(0)
-        raise InputError(f"item '{item}' is in cluster '{a}' and in cluster '{b}'")
-    out = (
-        rows.filter(pl.col("attempts") > 0)
-        .group_by("model", "item")
-        .agg(pl.col("attempts").sum(), pl.col("correct"))
-        .with_columns(pl.col("correct").list.sort().list.sum())  # in one order: float sums depend on it
-        .join(spans.agg(pl.col("cluster").first()), on="item", how="left")
-        .sort("model", "item")
-    )
-    if out.is_empty():
-        raise InputError("no scored attempt is left")
-    many = out.filter(pl.col("attempts") > MOST)
+    rows = pl.concat([p.frame.with_columns(pl.lit(n, pl.Int64).alias("part")) for n, p in enumerate(parts)])
+    again = _repeated(rows)
+    if again.any() and not add and duplicates != "attempt":
+        _refuse_overlap(rows.filter(again), parts, duplicates)
+    if len(parts) > 1:
+        check_clusters(*(p.frame for p in parts), pl.DataFrame(schema={"item": pl.String, "cluster": pl.String}))
+    rows = rows.filter(pl.col("attempts") > 0)
+    columns = ["model", "item", "attempts", "correct", "cluster"]
+    if again.any():
+        again = _repeated(rows)
+        sums = (
+            rows.filter(again)
+            .group_by("model", "item")
+            .agg(pl.col("attempts").sum(), pl.col("correct"), pl.col("cluster").first())
+            .with_columns(pl.col("correct").list.sort().list.sum())  # in one order: float sums depend on it
+        )
+        rows = pl.concat([rows.filter(~again).select(columns), sums.select(columns)])
+    if rows.is_empty():
+        raise InputError("no scored attempt is left" if any(p.rows for p in parts) else "no rows")
+    many = rows.filter(pl.col("attempts") > MOST)
     if not many.is_empty():
         raise InputError(f"model '{many['model'][0]}', item '{many['item'][0]}': more than {MOST} attempts")
-    table = pa.table(
-        {
-            "model": out["model"].to_arrow(),
-            "item": out["item"].to_arrow(),
-            "attempts": out["attempts"].to_arrow(),
-            "correct": out["correct"].to_arrow(),
-            "cluster": out["cluster"].to_arrow(),
-        }
-    ).cast(RESPONSES.schema())
+    table = pa.table({name: rows[name].to_arrow() for name in columns}).cast(RESPONSES.schema())
+    table = table.sort_by([("model", "ascending"), ("item", "ascending")])
     check_responses(table, lambda i: i + 1)
     return table
 
 
-def _refuse_overlap(rows: pl.DataFrame, parts: Sequence[Cells]) -> None:
-    """Raise where a pair stands in several rows without attempt numbers, or with a number in common."""
+def _repeated(rows: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows share their model and item with another."""
+    model, _ = codes(pa.chunked_array([rows["model"].to_arrow().cast(pa.utf8())]))
+    item, items = codes(pa.chunked_array([rows["item"].to_arrow().cast(pa.utf8())]))
+    _, at, count = np.unique(model * len(items) + item, return_inverse=True, return_counts=True)
+    out: np.ndarray[Any, np.dtype[np.bool_]] = count[at] > 1
+    return out
+
+
+def _refuse_overlap(rows: pl.DataFrame, parts: Sequence[Cells], duplicates: str | None) -> None:
+    """Raise where a pair that several rows hold is not made of different attempts."""
     union = pl.col("bits").bitwise_or().bitwise_count_ones()
     shared = (
         rows.group_by("model", "item")
         .agg(
-            pl.len(),
             pl.col("part").min().alias("first"),
             pl.col("part").max().alias("last"),
             (pl.col("bits").is_null().any() | (union < pl.col("bits").bitwise_count_ones().sum())).alias("clash"),
         )
-        .filter((pl.col("len") > 1) & pl.col("clash"))
+        .filter("clash")
         .sort("model", "item")
     )
+    involved = {int(n) for n in rows["part"].unique()}
+    if not shared.is_empty() and all(parts[n].attempts is not None for n in involved):
+        shared = _same_attempts(shared, [parts[n].attempts for n in sorted(involved)])
     if shared.is_empty():
         return
     found = shared.row(0, named=True)
     a, b = parts[found["first"]].where, parts[found["last"]].where
     both = f"in {a} and in {b}" if a != b else f"twice in {a}"
+    which = f" attempt '{found['attempt']}'" if "attempt" in found else ""
+    hint = "; --duplicates chooses within one source only" if duplicates else ""
     raise InputError(
-        f"model '{found['model']}', item '{found['item']}' stand {both} ({shared.height} such pairs): "
-        "--merge sum adds them up",
+        f"model '{found['model']}', item '{found['item']}'{which} stand {both} ({shared.height} such pairs): "
+        f"--merge sum adds them up{hint}",
         where="",
     )
+
+
+def _same_attempts(shared: pl.DataFrame, attempts: Sequence[pl.LazyFrame | None]) -> pl.DataFrame:
+    """Those of the pairs where one attempt's number or name really stands in two sources."""
+    key = ["model", "item", "attempt"]
+    each = [lf.unique(key) for lf in attempts if lf is not None]
+    twice = (
+        pl.concat(each)
+        .join(shared.lazy().select("model", "item"), on=["model", "item"], how="semi")
+        .group_by(key)
+        .len()
+        .filter(pl.col("len") > 1)
+        .group_by("model", "item")
+        .agg(pl.col("attempt").sort().first())
+        .collect()
+    )
+    return shared.join(twice, on=["model", "item"]).sort("model", "item")
 
 
 def sources(parts: Sequence[Cells]) -> list[dict[str, Any]]:

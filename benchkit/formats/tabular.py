@@ -1,32 +1,38 @@
-"""Any file as named columns, lazily where the file allows it.
+"""Any source as named columns, lazily where the source allows it.
 
-Named CSV, TSV, NDJSON and Parquet files are scanned by polars, so that they never have to fit in memory. Everything
-else (standard input, Arrow, JSON documents, compressed files) is read whole and verified.
+A named file of text or Parquet is read in batches, so that it never has to fit in memory; standard input, packed files
+and Arrow are read whole. Either way the same parser reads the same bytes: a file gives the same rows, and the same
+messages, by name and through a pipe.
 """
 
 from __future__ import annotations
 
-import csv
-import itertools
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple
 
-import orjson
 import polars as pl
+import pyarrow as pa
+from polars.io.plugins import register_io_source
 
-from benchkit import decode
+from benchkit import csvtext, decode, jsontext
 from benchkit.errors import InputError
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
 
 HEAD = 1 << 16
+BATCH = 1 << 15
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 class Tabular(NamedTuple):
-    """One source as columns. Fields of CSV and NDJSON are text; other formats keep their types.
+    """One source as columns. Fields of CSV and values of JSON are text; other formats keep their types.
 
     `line` maps a row's index in `frame` to the number that messages give it. `meta` is benchkit's own metadata, where
-    the source is one of its tables. What is `lazy` can be read again `whole`, for sharper messages.
+    the source is one of its tables. `kinds`: what kinds of JSON values a column holds.
     """
 
     frame: pl.LazyFrame
@@ -36,111 +42,129 @@ class Tabular(NamedTuple):
     where: str
     meta: dict[str, Any]
     notes: list[str]
-    lazy: bool
+    kinds: dict[str, set[str]]
 
 
 def open_source(name: str | None, from_: str, *, unterminated: bool = False) -> Tabular:
     """Open a named file, or standard input (None or '-'), by its content."""
-    if name not in (None, "-"):
+    where = "<stdin>" if name in (None, "-") else str(name)
+    data: bytes | None = None
+    if name in (None, "-") or not stat.S_ISREG(os.stat(str(name)).st_mode):
+        data = read_bytes(name)
+    else:
         with open(str(name), "rb") as f:
             head = f.read(HEAD)
-        if head and head[:2] != b"\x1f\x8b" and head[:4] != b"\x28\xb5\x2f\xfd":
-            kind = decode.detect(head) if from_ == "auto" else from_
-            if kind == "parquet":
-                return _parquet(str(name))
-            if kind in ("csv", "tsv"):
-                return _csv(str(name), head, kind if from_ != "auto" else None)
-            if kind in ("json", "ndjson"):
-                found = _ndjson(str(name))
-                if found:
-                    return found
-    return whole(name, from_, unterminated=unterminated)
+        if not head or head.startswith(PACKED):
+            data = read_bytes(name)
+    if data is not None:
+        data = decode.unpack(data)
+        head = data[:HEAD]
+    kind = decode.choose(head, from_)
 
+    def source() -> BinaryIO:
+        return io.BytesIO(data) if data is not None else open(str(name), "rb")
 
-def whole(name: str | None, from_: str, *, unterminated: bool = False) -> Tabular:
-    """Read and verify the source whole."""
-    raw = decode.decode(read_bytes(name), from_, None, unterminated=unterminated)
-    import pyarrow as pa
-
-    table = pa.table(raw.columns) if raw.columns else pa.table({})
-    frame = pl.from_arrow(table)
+    if kind in ("csv", "tsv"):
+        return _csv(source, kind, where)
+    if kind in ("json", "ndjson"):
+        return _json(source, from_, where)
+    if kind == "parquet" and data is None:
+        found = _parquet(str(name))
+        if found is not None:
+            return found
+    raw = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
+    frame = pl.from_arrow(pa.table(raw.columns))
     assert isinstance(frame, pl.DataFrame)
-    where = "<stdin>" if name in (None, "-") else str(name)
-    return Tabular(frame.lazy(), list(raw.columns), raw.line, raw.format, where, raw.meta, raw.notes, False)
+    return Tabular(frame.lazy(), raw.names, raw.line, raw.format, where, raw.meta, raw.notes, {})
 
 
-def _parquet(name: str) -> Tabular:
-    import pyarrow.parquet as pq
+def _scan(names: list[str], batches: Callable[[list[str]], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
+    """A lazy frame of text columns over `batches(columns)`."""
 
+    def source(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = rows
+        for frame in batches(names if columns is None else columns):
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            yield frame
+            if left == 0:
+                return
+
+    return register_io_source(io_source=source, schema=dict.fromkeys(names, pl.String), is_pure=True)
+
+
+def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
+    shape = csvtext.look_over(source, {"tsv": "\t"}.get(kind))
+    names = list(shape.named)
+
+    def batches(columns: list[str]) -> Iterator[pl.DataFrame]:
+        # without columns only the number of rows is asked for
+        for batch in csvtext.batches(source, shape, columns or names[:1]):
+            frame = pl.from_arrow(batch)
+            assert isinstance(frame, pl.DataFrame)
+            yield frame.select(columns) if columns else frame
+
+    line = partial(csvtext.line_of, source, shape)
+    return Tabular(_scan(names, batches), names, line, "tsv" if shape.separator == "\t" else "csv", where, {}, [], {})
+
+
+def _json(source: jsontext.Open, from_: str, where: str) -> Tabular:
+    found = jsontext.rows(source, from_, None)
+    kinds: dict[str, set[str]] = {}
+    for _, row in found.each():
+        for key, value in row.items():
+            kinds.setdefault(key, set()).add(_kind(value))
+
+    def batches(columns: list[str]) -> Iterator[pl.DataFrame]:
+        block: list[dict[str, Any]] = []
+        for _, row in found.each():
+            block.append(row)
+            if len(block) == BATCH:
+                yield _text(block, columns)
+                block = []
+        if block:
+            yield _text(block, columns)
+
+    def line(i: int) -> int:
+        return next(n for k, (n, _) in enumerate(found.each()) if k == i)
+
+    names = list(kinds)
+    return Tabular(_scan(names, batches), names, line, found.format, where, found.meta, [], kinds)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "flag"
+    names = {str: "text", int: "whole", float: "number", type(None): "null"}
+    return names.get(type(value), "nested")
+
+
+def _text(rows: list[dict[str, Any]], columns: list[str]) -> pl.DataFrame:
+    def cell(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        return str(value).lower() if isinstance(value, bool) else repr(value)
+
+    series = {name: [cell(row.get(name)) for row in rows] for name in columns}
+    return pl.DataFrame(series, schema=dict.fromkeys(columns, pl.String))
+
+
+def _parquet(name: str) -> Tabular | None:
+    """A lazy scan; None where the file is one of benchkit's tables (which are small), or polars can't take its name."""
+    with pa.OSFile(name) as f:
+        schema = decode.check_parquet(f)
+    twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
+    if twice:
+        raise InputError(f"column '{twice[0]}' stands twice")
     try:
-        schema = pq.read_schema(name)
-    except (OSError, ValueError) as e:
-        raise InputError(f"damaged or cut Parquet file: {decode._short(e)}") from None
+        name.encode()
+    except UnicodeEncodeError:
+        return None
     if any(key.startswith(b"benchkit.") for key in schema.metadata or {}):
-        return whole(name, "parquet")
-    return Tabular(pl.scan_parquet(name), schema.names, lambda i: i + 1, "parquet", name, {}, [], True)
-
-
-def _csv(name: str, head: bytes, kind: str | None) -> Tabular:
-    text = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
-    separator = {"tsv": "\t", "csv": ","}.get(kind or "") or decode.delimiter(text)
-    names = _records(name, separator)
-    try:
-        header = next(names, [])
-    except (UnicodeDecodeError, csv.Error):
-        return whole(name, kind or "auto")
-    if len({h.strip() for h in header}) < len(header):
-        return whole(name, kind or "auto")  # which says what stands twice
-    frame = pl.scan_csv(name, separator=separator, infer_schema=False).rename(
-        {h: h.strip() for h in header if h != h.strip()}
-    )
-
-    def line(i: int) -> int:
-        start, at = 1, -1  # polars counts an empty line as a row
-        with open(name, encoding="utf-8", newline="") as f:
-            reader = csv.reader(f, delimiter=separator)
-            for _ in reader:
-                if at == i:
-                    return start
-                at += 1
-                start = reader.line_num + 1
-        return start
-
-    shown = "tsv" if separator == "\t" else "csv"
-    return Tabular(frame, [h.strip() for h in header], line, shown, name, {}, [], True)
-
-
-def _records(name: str, separator: str) -> Iterator[list[str]]:
-    with open(name, encoding="utf-8-sig", newline="") as f:
-        yield from csv.reader(f, delimiter=separator)
-
-
-def _ndjson(name: str) -> Tabular | None:
-    """Scan lazily, every value as text, where the first lines are objects; else None, and the file is read whole."""
-    keys: dict[str, None] = {}
-    nested: set[str] = set()
-    count = 0
-    with open(name, "rb") as f:
-        for text in f:
-            try:
-                row = orjson.loads(text)
-            except orjson.JSONDecodeError:
-                return None
-            if not isinstance(row, dict):
-                return None
-            keys.update(dict.fromkeys(row))
-            nested |= {k for k, v in row.items() if isinstance(v, dict | list)}
-            count += 1
-            if count == 1000:
-                break
-    if count < 2:
-        return None  # may be a document on one line
-    names = [k for k in keys if k not in nested]
-    frame = pl.scan_ndjson(name, schema=dict.fromkeys(names, pl.String))
-
-    def line(i: int) -> int:
-        with open(name, "rb") as f:
-            filled = (n for n, text in enumerate(f, 1) if text.strip())
-            return next(itertools.islice(filled, i, None))
-
-    return Tabular(frame, names, line, "ndjson", name, {}, [], True)
+        return None
+    return Tabular(pl.scan_parquet(name, glob=False), schema.names, lambda i: i + 1, "parquet", name, {}, [], {})

@@ -10,12 +10,13 @@ import polars as pl
 from benchkit.errors import InputError
 from benchkit.formats.columns import Roles
 from benchkit.formats.long import UNSCORED, identifier
-from benchkit.formats.tabular import Tabular, whole
+from benchkit.formats.tabular import Tabular
 
 if TYPE_CHECKING:
     from benchkit.formats import Cells, Choices
 
-OF = re.compile(r"(\d+)\s*/\s*(\d+)")
+OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII)
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
@@ -31,15 +32,20 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """
     from benchkit.formats import Cells
 
-    if tab.lazy:
-        tab = whole(tab.where, "tsv" if tab.format == "tsv" else "auto")
-    types = tab.frame.collect_schema()
+    if choices.duplicates:
+        raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
     key, others = (roles.model, "item") if roles.model else (roles.item, "model")
     role = "model" if roles.model else "item"
     assert key is not None
-    rest = [n for n in tab.names if n != key]
+    if roles.cluster and role == "model":
+        raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
+    rest = [n for n in tab.names if n not in (key, roles.cluster)]
+    nested = next((n for n in rest if "nested" in tab.kinds.get(n, ())), None)
+    if nested is not None:
+        raise InputError(f"column '{nested}' holds lists or objects")
+    cluster = identifier(tab, roles.cluster) if roles.cluster else pl.lit(None, pl.String)
     frame = tab.frame.select(
-        identifier(key, types).alias("\0key"), *(pl.col(n).cast(pl.String).alias(n) for n in rest)
+        identifier(tab, key).alias("\0key"), cluster.alias("\0cluster"), *(pl.col(n).cast(pl.String) for n in rest)
     ).collect()
     names = frame["\0key"]
     if names.null_count():
@@ -49,7 +55,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         twice = (names == names[int(again[0])]).arg_true()
         a, b = tab.line(int(twice[0])), tab.line(int(twice[1]))
         raise InputError(f"rows {a} and {b}: {role} '{names[int(again[0])]}' stands twice")
-    cells = frame.unpivot(index="\0key", variable_name="\0other", value_name="\0cell").filter(
+    cells = frame.unpivot(index=["\0key", "\0cluster"], variable_name="\0other", value_name="\0cell").filter(
         pl.col("\0cell").is_not_null() & (pl.col("\0cell").str.strip_chars() != "")
     )
     meaning: dict[str, tuple[int, float]] = {}
@@ -63,7 +69,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         where = {name: row for row, name in enumerate(names)}
         bad = cells.filter(pl.col("\0cell").is_in(list(faults))).rows()
         first = min(bad, key=lambda r: where[r[0]])  # of one row the leftmost: cells stand column by column
-        raise InputError(f"row {tab.line(where[first[0]])}, column '{first[1]}': {faults[first[2]]}")
+        raise InputError(f"row {tab.line(where[first[0]])}, column '{first[2]}': {faults[first[3]]}")
     counted = pl.DataFrame(
         {
             "\0cell": list(meaning),
@@ -75,7 +81,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     out = cells.join(counted, on="\0cell").select(
         pl.col("\0key").alias(role),
         pl.col("\0other").alias(others),
-        pl.lit(None, pl.String).alias("cluster"),
+        pl.col("\0cluster").alias("cluster"),
         "attempts",
         "correct",
         pl.lit(0, pl.Int64).alias("unscored"),
@@ -97,14 +103,15 @@ def cell(text: str, attempts: int | None) -> tuple[int, float]:
     of = OF.fullmatch(word)
     if of:
         k, n = int(of[1]), int(of[2])
-        if not (n >= 1 and k <= n):
+        if not (1 <= n < 2**31 and k <= n):
             raise ValueError(f"'{text}' is not so many of so many attempts")
         return n, float(k)
-    try:
-        rate = {"true": 1.0, "false": 0.0}.get(word)
-        rate = float(word) if rate is None else rate
-    except ValueError:
-        raise ValueError(f"'{text}' is no score: 0, 1, true, false, 3/4 or a rate") from None
+    if word in ("true", "false"):
+        rate = float(word == "true")
+    elif NUMBER.fullmatch(word):
+        rate = float(word)
+    else:
+        raise ValueError(f"'{text}' is no score: 0, 1, true, false, 3/4 or a rate")
     if not 0 <= rate <= 1:
         raise ValueError(f"'{text}' is outside [0,1]")
     if attempts is None:

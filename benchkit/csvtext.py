@@ -1,0 +1,180 @@
+"""CSV and TSV: what the separator and the columns are, whether the text is whole, and on which line a record starts.
+
+pyarrow parses; it counts the fields of every record, but takes a quote that is never closed, or text after a closing
+one, without a word. Python's strict parser looks over texts with quotes first.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.csv
+
+from benchkit.errors import InputError
+
+csv.field_size_limit(1 << 30)
+
+Open = Callable[[], BinaryIO]
+"""Opens the text anew, at its start."""
+
+BLOCK = 1 << 22
+
+
+class Shape(NamedTuple):
+    """A CSV text that was looked over.
+
+    `names`: the columns as the header has them, without white space around; unnamed ones are ''. `skip`: lines up to
+    the header's end. `empty`: no record follows.
+    """
+
+    separator: str
+    names: list[str]
+    skip: int
+    quoted: bool
+    empty: bool
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Column name -> pyarrow's name for it; unnamed columns (an index, Excel's empty ones) are left out."""
+        return {n: f"c{k}" for k, n in enumerate(self.names) if n}
+
+
+def separator_of(header: str) -> str:
+    """Tab, comma or semicolon: the first of them that the header line has outside quotes."""
+    outside = "".join(header.split('"')[::2])
+    return next((d for d in "\t,;" if d in outside), ",")
+
+
+def look_over(source: Open, separator: str | None = None) -> Shape:
+    """Find the columns; raise InputError where the text is not UTF-8, not whole, or has no usable header."""
+    quoted = _check_bytes(source)
+    if separator is None:
+        with _text(source) as f:
+            separator = separator_of(next((line for line in f if line.strip()), ""))
+    records = _records(source, separator)
+    _, last, names = next(records, (1, 1, []))
+    names = [n.strip() for n in names]
+    if re.fullmatch("sep=.?", separator.join(names)):
+        raise InputError(f"line 1: '{separator.join(names)}' is a hint for Excel, not data: remove the line")
+    twice = {n for n in names if n and names.count(n) > 1} if len(set(names)) < len(names) else set()
+    if twice:
+        raise InputError(f"column '{min(twice)}' stands twice in the header")
+    empty = next(records, None) is None
+    if quoted:
+        for _ in records:  # raises where quotes go wrong
+            pass
+    return Shape(separator, names, last, quoted, empty)
+
+
+def _check_bytes(source: Open) -> bool:
+    """Whether there are quotes; raises where the bytes are no UTF-8 text."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    quoted, line = False, 1
+    with source() as f:
+        while True:
+            block = f.read(BLOCK)
+            if b"\0" in block:
+                raise InputError(f"line {line + block.count(10, 0, block.index(0))}: binary data in a text table")
+            quoted = quoted or b'"' in block
+            try:
+                if not block or not block.isascii() or decoder.getstate()[0]:
+                    decoder.decode(block, final=not block)
+            except UnicodeDecodeError as e:
+                raise InputError(f"line {line + e.object.count(10, 0, e.start)}: not UTF-8 text") from None
+            if not block:
+                return quoted
+            line += block.count(10)
+
+
+def _text(source: Open) -> io.TextIOWrapper:
+    return io.TextIOWrapper(source(), encoding="utf-8-sig", newline="")
+
+
+def _records(source: Open, separator: str) -> Iterator[tuple[int, int, list[str]]]:
+    """(first line, last line, fields) of every record that is not empty."""
+    with _text(source) as f:
+        reader = csv.reader(f, delimiter=separator, strict=True)
+        start = 1
+        try:
+            for fields in reader:
+                if fields:
+                    yield start, reader.line_num, fields
+                start = reader.line_num + 1
+        except csv.Error as e:
+            why = "a quoted field is not closed" if "end of data" in str(e) else "text after a closing quote"
+            raise InputError(f"line {start}: {why}") from None
+
+
+def line_of(source: Open, shape: Shape, index: int) -> int:
+    """The line where record `index` (0 is the first after the header) starts."""
+    for k, (start, _, _) in enumerate(_records(source, shape.separator)):
+        if k == index + 1:
+            return start
+    return shape.skip + 1 + index
+
+
+def batches(source: Open, shape: Shape, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The named columns (all of them by default) as text, in batches; an empty field without quotes is null."""
+    named = shape.named
+    wanted = list(named) if columns is None else list(columns)
+    if shape.empty or not wanted:
+        return
+    size, given = BLOCK, 0
+    while True:
+        try:
+            before = given  # rows to pass over, given out by an earlier try
+            with source() as f:
+                for batch in pa.csv.open_csv(f, *_options(shape, [named[n] for n in wanted], size)):
+                    new = batch.slice(min(before, batch.num_rows))
+                    before -= batch.num_rows - new.num_rows
+                    given += new.num_rows
+                    yield new.rename_columns(wanted)
+            return
+        except pa.ArrowInvalid as e:
+            if "straddl" in str(e) and size < 1 << 30:
+                size *= 16  # a record is longer than the block
+                continue
+            raise InputError(_fault(source, shape) or f"damaged CSV: {' '.join(str(e).split())[:160]}") from None
+
+
+def _options(
+    shape: Shape, wanted: list[str], size: int
+) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
+    return (
+        pa.csv.ReadOptions(
+            column_names=[f"c{k}" for k in range(len(shape.names))], skip_rows=shape.skip, block_size=size
+        ),
+        pa.csv.ParseOptions(delimiter=shape.separator, newlines_in_values=shape.quoted),
+        pa.csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.utf8()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _fault(source: Open, shape: Shape) -> str | None:
+    width = len(shape.names)
+    for start, _, fields in _records(source, shape.separator):
+        if len(fields) != width:
+            return f"row {start}: {len(fields)} fields where the header has {width}"
+    return None
+
+
+def read(data: bytes, separator: str | None) -> tuple[pa.Table, Shape, Open]:
+    """The whole text as a table of text columns."""
+
+    def source() -> BinaryIO:
+        return io.BytesIO(data)
+
+    shape = look_over(source, separator)
+    schema = pa.schema([(n, pa.utf8()) for n in shape.named])
+    return pa.Table.from_batches(list(batches(source, shape)), schema), shape, source
