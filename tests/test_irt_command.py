@@ -117,6 +117,13 @@ class TestBytes:
         done = sh(f"bk-irt {SHORT} {aime} | sha256sum", env=env)
         assert done.out == want and done.err == ""
 
+    def test_whatever_the_environment_says_to_jax(self, sh: Shell, aime: Path) -> None:
+        want = sh(f"bk-irt {SHORT} {aime} | sha256sum").out
+        for name, value in (("JAX_PLATFORMS", "cuda"), ("JAX_DISABLE_JIT", "1"), ("JAX_ENABLE_X64", "1"),
+                            ("JAX_DEBUG_NANS", "1"), ("JAX_LOG_COMPILES", "1")):  # fmt: skip
+            done = sh(f"bk-irt {SHORT} {aime} | sha256sum", env={name: value})
+            assert done.out == want and done.err == "", name
+
 
 class TestLaplace:
     def test_no_jax_and_no_mcmc_columns(self, sh: Shell, aime: Path) -> None:

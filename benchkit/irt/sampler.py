@@ -83,13 +83,14 @@ _folder: Path | None = None
 def preload() -> Any:
     """Set up and import JAX (about half a second); safe to call early, from any thread, and more than once.
 
-    What the user set in JAX_PLATFORMS and XLA_FLAGS stays. Returns the jax module.
+    What the environment says to JAX's other users (a GPU, no compilation, checks for NaN) is put aside: the fit runs
+    compiled and on the CPU. XLA_FLAGS stays. Returns the jax module.
     """
     global _jax, _folder
     with _lock:
         if _jax is not None:
             return _jax
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        os.environ["JAX_PLATFORMS"] = "cpu"
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         flags = os.environ.get("XLA_FLAGS", "")
         # one thread a chain: results must not depend on how XLA splits a matrix product over the cores
@@ -101,6 +102,8 @@ def preload() -> Any:
             import jax.export
 
         logging.getLogger("jax").setLevel(logging.ERROR)
+        for switch in ("jax_disable_jit", "jax_debug_nans", "jax_debug_infs", "jax_log_compiles"):
+            jax.config.update(switch, False)
         _folder = cache_folder()
         if _folder is not None:
             jax.config.update("jax_compilation_cache_dir", str(_folder / f"xla-{_processor()}"))
