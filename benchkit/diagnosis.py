@@ -160,7 +160,11 @@ def diagnose(
     model_reasons: dict[str, str] = {}
     reasons: dict[str, str] = {}
     enough = int(full.sum()) >= 2
-    few = "" if enough else f"{full.sum()} models have attempts on every item, and it takes two"
+    few = (
+        ""
+        if enough
+        else f"{'one model has' if full.any() else 'no model has'} attempts on every item, and it takes two"
+    )
 
     whole = _sums(n, y, full) if full.any() else None
     share, alpha, correlation = _spread(rate[full], whole, reasons)

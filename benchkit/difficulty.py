@@ -62,7 +62,7 @@ def check_difficulties(b: npt.ArrayLike) -> Array:
         raise InputError(f"difficulties must be one list, not an array of {out.ndim} dimensions")
     bad = np.flatnonzero(~np.isfinite(out))
     if bad.size:
-        raise InputError(f"the difficulty of item {bad[0] + 1} of {out.size} is not a finite number")
+        raise InputError(f"the difficulty of item number {bad[0] + 1} of {out.size} is not a finite number")
     return out
 
 
@@ -92,7 +92,7 @@ def normalize(b: npt.ArrayLike, method: str = "minmax", theta: npt.ArrayLike | N
             return Normalized(None, scale, f"all difficulties are equal: {method} is undefined")
     if method == "none" and (low < 0 or high > 1):
         j = int(np.flatnonzero((b < 0) | (b > 1))[0])
-        raise InputError(f"--normalize none needs difficulties in [0,1]: item {j + 1} has {b[j]:g}")
+        raise InputError(f"--normalize none needs difficulties in [0,1], not {b[j]:g} (item number {j + 1} of {n})")
     return Normalized(_to_unit(b, scale), scale, None)
 
 

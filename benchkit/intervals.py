@@ -1,13 +1,12 @@
 """How far a score, or a difference of two, may be off: normal intervals over attempts and over items."""
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from benchkit.levels import Level, as_fraction
+from benchkit.levels import Level, as_fraction, normal_quantile
 from benchkit.scores import Floats
 
 ONE_ITEM = "one item has no spread"
@@ -15,7 +14,7 @@ ONE_ITEM = "one item has no spread"
 
 def z_two_sided(level: Level) -> float:
     """Standard normal quantile z with P(|Z| <= z) = level: 1.96 at 0.95."""
-    return NormalDist().inv_cdf(float((1 + as_fraction(level)) / 2))
+    return normal_quantile((1 + as_fraction(level)) / 2)
 
 
 def attempts_half_width(score: ArrayLike, attempts: ArrayLike, level: Level = "0.95") -> Floats:

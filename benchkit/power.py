@@ -3,13 +3,12 @@
 import functools
 import math
 from fractions import Fraction
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from benchkit.flips import Alternative
-from benchkit.levels import Level, as_fraction
+from benchkit.levels import Level, as_fraction, normal_quantile
 from benchkit.scores import Floats
 
 NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
@@ -32,7 +31,7 @@ def detectable_difference(
     """
     a = as_fraction(alpha, "alpha")
     a = a / 2 if alternative == "two-sided" else a
-    z = NormalDist().inv_cdf(float(1 - a)) + NormalDist().inv_cdf(float(as_fraction(power, "power")))
+    z = normal_quantile(1 - a) + normal_quantile(as_fraction(power, "power"))
     d, n = np.asarray(discordance, dtype=np.float64), np.asarray(items, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(d > 0, z * np.sqrt(d / n), np.nan))

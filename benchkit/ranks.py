@@ -23,6 +23,7 @@ from benchkit.levels import Level, as_fraction, order_statistic
 from benchkit.scores import Floats, Ints, Scores, check, complete, integers, sum_by, totals, units
 
 CHUNK_CELLS = 2**18  # counts held at once by default: they stay in the cache
+HELD = 2**25  # ranks held until they are counted
 EXACT = 53  # bits a float64 sum of integers keeps
 
 
@@ -136,14 +137,16 @@ def _sorted_rows(sums: list[Floats], draws: int, tolerance: int, top: int) -> tu
     return order, below
 
 
-def resampled_ranks(values: NDArray[Any], reps: int, seed: int, tolerance: int = 0, chunk: int | None = None) -> Ints:
+def resampled_ranks(
+    values: NDArray[Any], reps: int, seed: int, tolerance: int = 0, chunk: int | None = None
+) -> NDArray[Any]:
     """How often each model has each rank when the G columns are drawn G times with replacement.
 
     values: (R, G) integers >= 0, int64 or object: a model's total on each item or cluster. All models share the
     columns, so the sum of totals orders them as the sum of totals over the sum of sizes does.
     tolerance: sums closer than this are ties (0 for exact values).
-    Returns (R, R) int64, [i, r - 1] the number of resamples in which model i has rank r. The random stream does not
-    depend on `chunk`, the resamples held at once.
+    Returns (R, R) int32 (int64 from 2^31 resamples on), [i, r - 1] the number of resamples in which model i has rank
+    r. The random stream does not depend on `chunk`, the resamples held at once.
     """
     n, units_ = values.shape
     low = values - values.min(axis=0)  # the same shift for every model
@@ -158,7 +161,9 @@ def resampled_ranks(values: NDArray[Any], reps: int, seed: int, tolerance: int =
     columns: list[NDArray[Any]] = [np.ascontiguousarray(x.T, dtype=dtype) for x in digits]
     step = max(1, min(reps, chunk or CHUNK_CELLS // max(units_, n)))
     rng = np.random.default_rng(seed)
-    out = np.zeros(n * n, dtype=np.int64)
+    out = np.zeros((n, n), dtype=np.int32 if reps < 2**31 else np.int64)
+    held = np.empty((min(reps, max(step, HELD // n)), n), dtype=np.int16 if n < 2**15 else np.int32)
+    full = 0
     position = np.arange(n)
     for start in range(0, reps, step):
         rows = min(step, reps - start)
@@ -166,16 +171,35 @@ def resampled_ranks(values: NDArray[Any], reps: int, seed: int, tolerance: int =
         drawn += (np.arange(rows) * units_)[:, None]
         counts: NDArray[Any] = np.bincount(drawn.ravel(), minlength=rows * units_).reshape(rows, units_).astype(dtype)
         order, below = _sorted_rows([counts @ x for x in columns], units_, tolerance, top)
-        rank = np.maximum.accumulate(np.where(below, position, 0), axis=1)
-        out += np.bincount((order * n + rank).ravel(), minlength=n * n)
-    return np.asarray(out.reshape(n, n))
+        if full + rows > len(held):
+            _tally(held[:full], out)
+            full = 0
+        place = np.maximum.accumulate(np.where(below, position, 0), axis=1).astype(held.dtype)
+        np.put_along_axis(held[full : full + rows], order, place, axis=1)
+        full += rows
+    _tally(held[:full], out)
+    return out
 
 
-def rank_quantile(frequency: Ints, q: Fraction) -> Ints:
+def _tally(places: NDArray[Any], out: NDArray[Any]) -> None:
+    """Add places (B, R), one resample a row, to out (R, R), some models at a time so that memory is walked in order."""
+    n = places.shape[1]
+    step = max(1, CHUNK_CELLS // max(n, len(places)))
+    for start in range(0, n, step):
+        some = places[:, start : start + step].T.astype(np.int64)
+        some += (np.arange(len(some)) * n)[:, None]
+        out[start : start + step] += np.bincount(some.ravel(), minlength=len(some) * n).reshape(-1, n).astype(out.dtype)
+
+
+def rank_quantile(frequency: NDArray[Any], q: Fraction) -> Ints:
     """Inverted-CDF q-quantile of the ranks, (R,), from their frequency (R, R)."""
-    reps = int(frequency[0].sum())
-    reached = np.cumsum(frequency, axis=1) >= order_statistic(q, reps)
-    return np.asarray(np.argmax(reached, axis=1) + 1, dtype=np.int64)
+    least = order_statistic(q, int(frequency[0].sum()))
+    out = np.empty(len(frequency), dtype=np.int64)
+    step = max(1, 2**22 // frequency.shape[1])
+    for start in range(0, len(out), step):
+        some = slice(start, start + step)
+        out[some] = np.argmax(np.cumsum(frequency[some], axis=1, dtype=np.int64) >= least, axis=1) + 1
+    return out
 
 
 def _empty(counts: Ints, excluded: tuple[Excluded, ...], level: float, reps: int, warnings: list[str]) -> Ranking:

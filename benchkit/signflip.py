@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchkit import multiplicity
 from benchkit.documents import rows
 from benchkit.errors import InputError
-from benchkit.fisher import fisher_exact
+from benchkit.fisher import fisher_exact, hypergeometric_quantile
 from benchkit.flips import DRAWS, Alternative, FlipTest, sign_flip
 from benchkit.intervals import difference_interval
 from benchkit.levels import Level, as_fraction, floor_float
@@ -42,6 +42,7 @@ from benchkit.scores import (
 __all__ = ["Comparison", "against", "best_complete", "compare", "every_pair"]
 
 BLOCK_CELLS = 2**21
+NUMPY_TRIALS = 10**9  # numpy's hypergeometric takes fewer
 SIDES = ("model_a", "model_b")
 ROW_FIELDS = (
     "items",
@@ -76,7 +77,7 @@ class Comparison(NamedTuple):
         `meet-in-the-middle` (no common denominator) or `monte-carlo`.
     discordance: mean d^2. detectable_difference: normal approximation. detectable_exact: None unless asked for.
     p_attempts, p_attempts_adjusted: Fisher's exact test over attempts, None unless asked for.
-    A NaN has its reason in `reasons`, under the field's name.
+    A NaN has its reason in `reasons`, under the field's name: one for all pairs, or one a pair.
     """
 
     alternative: str
@@ -104,7 +105,7 @@ class Comparison(NamedTuple):
     detectable_exact: Floats | None
     p_attempts: Floats | None
     p_attempts_adjusted: Floats | None
-    reasons: dict[str, str]
+    reasons: dict[str, str | tuple[str, ...]]
     warnings: tuple[str, ...]
 
     def document(self, models: Sequence[str]) -> dict[str, Any]:
@@ -197,9 +198,15 @@ def draw_down(counts: Ints, y: Floats, seed: int, pair: tuple[int, int]) -> tupl
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=pair))
     least = counts.min(axis=0)
     good = y.astype(np.int64)
-    left = rng.hypergeometric(good, counts - good, np.broadcast_to(least, counts.shape))
+    fewer = np.broadcast_to(least, counts.shape)
+    large = (counts >= NUMPY_TRIALS) & (counts > fewer)
+    small = counts < NUMPY_TRIALS
+    left = rng.hypergeometric(good * small, (counts - good) * small, fewer * small)
+    for i, j in np.argwhere(large & (fewer > 0)).tolist():
+        n, some = int(counts[i, j]), int(least[j])
+        left[i, j] = hypergeometric_quantile(rng.random(), some, n - some, int(good[i, j]))
     drawn = np.where(counts > least, left, good)
-    return np.broadcast_to(least, counts.shape).copy(), drawn.astype(np.float64)
+    return fewer.copy(), drawn.astype(np.float64)
 
 
 def _blocks(
@@ -330,12 +337,14 @@ def compare(
     adjusted = multiplicity.adjust(flip.p, family, adjust, flip.smallest, exact_alpha)
     bounds = difference_interval(n, block.total, block.squares, 1 - exact_alpha)
 
-    reasons: dict[str, str] = {}
+    reasons: dict[str, str | tuple[str, ...]] = {}
+    alone = block.items == 0
+    never = np.where(alone, NOTHING_SHARED, NEVER_DIFFER)
     least = detectable_difference(discordance, n, exact_alpha, power, alternative)
-    if (block.items == 0).any():
+    if alone.any():
         reasons |= dict.fromkeys(("difference", "lower", "upper", "discordance"), NOTHING_SHARED)
     if np.isnan(least).any():
-        reasons["detectable_difference"] = NEVER_DIFFER
+        reasons["detectable_difference"] = tuple(never.tolist())
     in_reach = None
     if exact_power:
         in_reach = np.array(
@@ -345,12 +354,14 @@ def compare(
             ],
             dtype=np.float64,
         )
-        reasons["detectable_exact"] = TOO_MANY if (block.items > MOST_ITEMS).any() else OUT_OF_REACH
+        why = np.where(block.items > MOST_ITEMS, TOO_MANY, OUT_OF_REACH)
+        reasons["detectable_exact"] = tuple(np.where(discordance > 0, why, never).tolist())
     over_attempts = over_attempts_adjusted = None
     if fisher:
         over_attempts = _fisher(block.counts, alternative)
         over_attempts_adjusted = multiplicity.adjust(over_attempts, family, adjust, np.zeros(len(which)), exact_alpha).p
-        reasons["p_attempts"] = NOT_WHOLE
+        why = np.where(alone, NOTHING_SHARED, NOT_WHOLE)
+        reasons |= dict.fromkeys(("p_attempts", "p_attempts_adjusted"), tuple(why.tolist()))
     return Comparison(
         alternative=alternative,
         alpha=float(exact_alpha),

@@ -31,7 +31,7 @@ class TestValidation:
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     def test_says_which_item_is_not_finite(self, bad):
-        with pytest.raises(InputError, match="item 3 of 4 is not a finite number"):
+        with pytest.raises(InputError, match="item number 3 of 4 is not a finite number"):
             normalize([0, 1, bad, 2])
 
     def test_ability_must_be_finite(self):
@@ -44,7 +44,7 @@ class TestValidation:
             normalize([0, 1], "failure", theta)
 
     def test_none_needs_the_unit_interval(self):
-        with pytest.raises(InputError, match=r"in \[0,1\]: item 2 has 1.5"):
+        with pytest.raises(InputError, match=r"in \[0,1\], not 1.5 \(item number 2 of 2\)"):
             normalize([0, 1.5], "none")
 
     def test_two_dimensions(self):

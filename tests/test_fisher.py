@@ -1,10 +1,13 @@
 import math
+import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchkit.fisher import fisher_exact
+from benchkit import fisher
+from benchkit.fisher import fisher_exact, hypergeometric_quantile
 
 
 class TestReference:
@@ -56,3 +59,62 @@ class TestTheory:
         tail = sum(math.comb(n, k) * math.comb(m, x + y - k) for k in range(x, x + y + 1))
         assert fisher_exact(x, n, y, m, "greater") == pytest.approx(tail / total, rel=1e-9)
         assert fisher_exact(40_000, 40_000, 0, 40_000) > 0
+
+    @pytest.mark.parametrize("side", ["two-sided", "greater", "less"])
+    def test_integrals_are_the_sums(self, side, monkeypatch):
+        """Supports of 10^5 to 10^8, where both can be had."""
+        rng = np.random.default_rng(0)
+        for _ in range(25):
+            n, m = (int(10 ** rng.uniform(5.5, 8)) for _ in "ab")
+            q, z = rng.uniform(0.02, 0.98), rng.normal(0, 6)
+            x, y = int(n * q), int(min(m, max(0, m * q + z * math.sqrt(q * (1 - q) * m * (n + m) / n))))
+            found = []
+            for smooth in (500.0, math.inf):
+                monkeypatch.setattr(fisher, "SMOOTH", smooth)
+                fisher_exact.cache_clear()
+                found.append(fisher_exact(x, n, y, m, side))
+            assert found[0] == pytest.approx(found[1], rel=1e-7)
+        fisher_exact.cache_clear()
+
+    def test_a_part_of_the_support_is_enough(self, monkeypatch):
+        tables = [(20, 40_000, 90, 10**5), (5_000, 10**6, 5_300, 10**6), (10**5, 10**5, 10**5 - 9, 10**5)]
+        part = [fisher_exact(*t, side) for t in tables for side in ("two-sided", "greater", "less")]
+        monkeypatch.setattr(fisher, "WHOLE", 10**9)
+        fisher_exact.cache_clear()
+        whole = [fisher_exact(*t, side) for t in tables for side in ("two-sided", "greater", "less")]
+        assert part == pytest.approx(whole, rel=1e-9)
+
+    def test_many_attempts_take_no_time(self):
+        start = time.perf_counter()
+        n = 2**31 - 1
+        assert fisher_exact(n, n, n - 6, n) == pytest.approx(2 / 2**6, rel=1e-6)  # 6 failures, each on either side
+        # normal limit: 3 standard deviations of the difference
+        half, far = 500 * n, 10**14
+        shift = round(3 * math.sqrt(far / 8) / 2) * 2
+        assert fisher_exact(far // 2 + shift // 2, far, far // 2 - shift // 2, far) == pytest.approx(
+            math.erfc(shift / math.sqrt(far / 2) / math.sqrt(2)), rel=1e-5
+        )
+        assert fisher_exact(half, 2 * half, half, 2 * half) == 1.0
+        assert fisher_exact(2 * half, 2 * half, 0, 2 * half) == 5e-324
+        assert fisher_exact(0, 2 * half, 2 * half, 2 * half, "greater") == 1.0
+        assert time.perf_counter() - start < 5
+
+
+class TestDraws:
+    @pytest.mark.parametrize("table", [(5, 9, 4), (1, 3, 4), (50, 70, 60), (3000, 10**6, 2000)])
+    def test_quantiles_are_scipys(self, table):
+        from scipy.stats import hypergeom
+
+        drawn, other, successes = table
+        for u in (1e-9, 0.01, 0.3, 0.5, 0.77, 0.999, 1 - 1e-9):
+            assert hypergeometric_quantile(u, *table) == hypergeom.ppf(u, drawn + other, successes, drawn)
+
+    def test_integrals_and_sums_draw_alike(self, monkeypatch):
+        rng = np.random.default_rng(1)
+        for drawn, other, successes in ((10**7, 3 * 10**7, 2 * 10**7), (4 * 10**6, 10**9, 5 * 10**8)):
+            for u in [*rng.random(10), 1e-12, 1 - 1e-12]:
+                found = []
+                for smooth in (500.0, math.inf):
+                    monkeypatch.setattr(fisher, "SMOOTH", smooth)
+                    found.append(hypergeometric_quantile(u, drawn, other, successes))
+                assert abs(found[0] - found[1]) <= 1

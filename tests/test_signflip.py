@@ -53,13 +53,13 @@ class TestValidation:
     def test_identical_models(self):
         c = compare(*two([1, 0, 1], [1, 0, 1]), PAIR)
         assert (c.p[0], c.p_adjusted[0], c.p_smallest[0], c.family_size, c.significant_count) == (1, 1, 1, 0, 0)
-        assert np.isnan(c.detectable_difference[0]) and "never differ" in c.reasons["detectable_difference"]
+        assert np.isnan(c.detectable_difference[0]) and "never differ" in c.reasons["detectable_difference"][0]
         assert c.lower[0] < 0 < c.upper[0]
 
     def test_fractions_have_no_single_attempts(self):
         n, y = np.array([[2, 2], [3, 3]]), np.array([[0.5, 1], [1, 2]])
         c = compare(n, y, PAIR, fisher=True)
-        assert np.isnan(c.p_attempts[0]) and "whole numbers" in c.reasons["p_attempts"]
+        assert np.isnan(c.p_attempts[0]) and "whole numbers" in c.reasons["p_attempts"][0]
         with pytest.raises(InputError, match="fractional"):
             compare(n, y, PAIR, equalize=True)
 
@@ -159,6 +159,20 @@ class TestTheory:
         m, z = draw_down(n, y, seed, (0, 1))
         assert m.tolist() == [[4, 3, 5]] * 2
         assert z[0, 0] == 4 and z[0, 1] == 2 and z[0, 2] == 1 and z[1, 1] == 1 and 4 <= z[1, 2] <= 5
+
+    def test_draw_down_of_a_thousand_million(self):
+        """Beyond numpy's limit; mean and variance of the hypergeometric distribution."""
+        n = np.array([[2**31 - 1] * 300, [10**6] * 300])
+        y = np.array([[10**9 + 1] * 300, [5] * 300], dtype=float)
+        m, z = draw_down(n, y, 0, (0, 1))
+        assert (m == 10**6).all() and (z[1] == 5).all()
+        p = (10**9 + 1) / (2**31 - 1)
+        sd = math.sqrt(10**6 * p * (1 - p))
+        assert abs(z[0].mean() - 10**6 * p) < 4 * sd / math.sqrt(300) and 0.8 < z[0].std() / sd < 1.2
+        n[1], y[1] = 2 * 10**9, 10**9
+        m, z = draw_down(n, y, 0, (0, 1))
+        assert (m == 2 * 10**9).all() and (z[1] == 10**9).all() and (z[0] <= 10**9 + 1).all()
+        assert (m[0] - z[0] <= n[0] - y[0]).all() and len(set(z[0])) > 200
 
     def test_equalize(self):
         rng = np.random.default_rng(0)
