@@ -17,6 +17,14 @@ from benchkit.errors import InputError
 from benchkit.tables import TYPES, Column, Line, Table
 
 WHOLE = {"int32": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false"}
+FIT: dict[str, set[type]] = {
+    "utf8": {str, int},
+    "bool": {bool},
+    "list<float32>": {list, str},
+    "list<utf8>": {list, str},
+}
+KINDS_OF = {"utf8": "an identifier (text)", "int32": "a number", "int64": "a number", "float64": "a number",
+            "bool": "true or false"}  # fmt: skip
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -73,7 +81,7 @@ def _numbers(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
     if pa.types.is_null(kind) or kind == target:
         return data.cast(target)
     simple = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (simple or (pa.types.is_boolean(kind) and c.type == "float64")):
+    if not simple:
         raise InputError(f"column '{c.name}' holds {kind} values where {WHOLE[c.type]} is needed")
     if pa.types.is_float16(kind):
         data = data.cast(pa.float32())
@@ -145,21 +153,28 @@ def json_columns(rows: Sequence[dict[str, Any]], line: Line, spec: Table) -> dic
     Values of one column may be numbers or their text; a whole number beyond int64 and an object where a value is
     needed are errors.
     """
-    names = [c.name for c in spec.columns if any(c.name in row for row in rows)]
-    return {name: _json_column([row.get(name) for row in rows], name, line) for name in names}
+    columns = [c for c in spec.columns if any(c.name in row for row in rows)]
+    return {c.name: _json_column([row.get(c.name) for row in rows], c, line) for c in columns}
 
 
-def _json_column(values: list[Any], name: str, line: Line) -> pa.ChunkedArray:
+def _json_column(values: list[Any], c: Column, line: Line) -> pa.ChunkedArray:
     kinds = {type(v) for v in values} - {type(None)}
+    fit: set[type] = {str, int, float}
+    if c.type in FIT:
+        fit = FIT[c.type]
+    if kinds - fit:
+        at = next(i for i, v in enumerate(values) if v is not None and type(v) not in fit)
+        raise InputError(f"row {line(at)}: {c.name} ({_short(values[at])}) is not {KINDS_OF.get(c.type, 'a list')}")
     if kinds == {int, float}:
         values = [None if v is None else float(v) for v in values]
-    elif len(kinds) > 1:  # '4' beside 4: text that the numbers' parser reads, and identifiers of both kinds
-        if kinds - {str, int, float}:
-            first = next(type(v) for v in values if v is not None)
-            at = next(i for i, v in enumerate(values) if v is not None and type(v) is not first)
-            raise InputError(f"row {line(at)}: {name} is not of the same type as before")
+    elif len(kinds) > 1:  # '4' beside 4, and identifiers of both kinds
         values = [v if v is None or isinstance(v, str) else repr(v) for v in values]
     try:
-        return pa.chunked_array([pa.array(values, from_pandas=False)])
-    except (pa.ArrowInvalid, OverflowError, pa.ArrowTypeError, UnicodeEncodeError):
-        raise InputError(f"column '{name}' holds values of several types, or numbers beyond 64 bits") from None
+        return pa.chunked_array([pa.array(values)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        raise InputError(f"column '{c.name}' holds values of several types, or numbers beyond 64 bits") from None
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -15,13 +15,14 @@ import argparse
 import contextlib
 import os
 import signal
+import stat
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from benchkit import __version__
+from benchkit import __version__, numerals, output
 from benchkit.errors import InputError
 
 OK, UNMET, FAILED = 0, 1, 2
@@ -85,35 +86,27 @@ def progress(command: str, what: str) -> Callable[[int, int], None] | None:
 # ---- option values --------------------------------------------------------------------------------------------
 
 
-def whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
-    """A whole number from `least` to `most`."""
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A whole number from `least` to `most`, which is 2^63 - 1 if not given."""
 
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise ValueError(f"'{text}' is not a whole number") from None
-        if not least <= value <= most:
-            raise ValueError(f"{value} is not in {least}..{most}" if most < 2**63 - 1 else f"{value} is below {least}")
+        value = numerals.whole(text)
+        _within(text, value, least, most)
+        if most is None and value >= 2**63:
+            raise ValueError(f"{text} is too large")
         return value
 
     return parse
 
 
-def number(least: float = float("-inf"), most: float = float("inf")) -> Callable[[str], float]:
+def number(least: float = float("-inf"), most: float | None = None) -> Callable[[str], float]:
     """A finite number from `least` to `most`."""
 
     def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"'{text}' is not a number") from None
-        if value != value or value in (float("inf"), float("-inf")):
-            raise ValueError(f"'{text}' is not a finite number")
-        if not least <= value <= most:
-            raise ValueError(
-                f"{text} is below {least:g}" if most == float("inf") else f"{text} is not in {least:g}..{most:g}"
-            )
+        value = numerals.decimal(text)
+        _within(text, value, least, most)
+        if abs(value) == float("inf"):
+            raise ValueError(f"{text} is too large")
         return value
 
     return parse
@@ -121,20 +114,23 @@ def number(least: float = float("-inf"), most: float = float("inf")) -> Callable
 
 def fraction(text: str) -> str:
     """A level or probability strictly between 0 and 1, kept as its decimal text: float(.95) is not 19/20."""
-    try:
-        inside = 0 < float(text) < 1
-    except ValueError:
-        raise ValueError(f"'{text}' is not a number") from None
-    if not inside:
+    if not 0 < numerals.decimal(text) < 1:
         raise ValueError(f"{text} is not between 0 and 1")
-    return text.strip()
+    return text
+
+
+def _within(text: str, value: float, least: float, most: float | None) -> None:
+    if most is None and value < least:
+        raise ValueError(f"{text} is below {least:g}")
+    if most is not None and not least <= value <= most:
+        raise ValueError(f"{text} is not in {least}..{most}")
 
 
 # ---- the parser -------------------------------------------------------------------------------------------------
 
 
 class _Option(argparse.Action):
-    """Store a value and, where the option changes the result, note it for the history as it was given."""
+    """Store a value, and that it was given; where it changes the result also how, for the history."""
 
     def __init__(self, *, parse: Callable[[str], Any] | None = None, changes: bool = False, **rest: Any) -> None:
         super().__init__(**rest)
@@ -148,19 +144,16 @@ class _Option(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         name = option_string or self.dest
-        if self.nargs == 0:
-            value: Any = self.const
-        else:
+        value: Any = self.const if self.nargs == 0 else values
+        if self.parse:
             try:
-                texts = values if isinstance(values, list) else [values]
-                parsed = [self.parse(v) if self.parse else v for v in texts]
-            except (ValueError, InputError) as e:
+                value = self.parse(values)
+            except ValueError as e:
                 parser.error(f"{name}: {e}")
-            value = parsed if isinstance(values, list) else parsed[0]
         setattr(namespace, self.dest, value)
+        namespace.given = namespace.given | {self.dest: name}
         if self.changes:
-            given = [] if self.nargs == 0 else values if isinstance(values, list) else [values]
-            namespace.argv = [*namespace.argv, name, *given]
+            namespace.argv = [*namespace.argv, name, *([] if self.nargs == 0 else [values])]
 
 
 class _Print(argparse.Action):
@@ -171,7 +164,7 @@ class _Print(argparse.Action):
         self.text = text
 
     def __call__(self, *_: Any) -> NoReturn:
-        write_all(1, self.text().encode())
+        output.write_all(1, self.text().encode())
         sys.exit(OK)
 
 
@@ -204,7 +197,8 @@ class Parser(argparse.ArgumentParser):
         )
         self.default, self.random, self.several = default, random, several
         self.defaults: dict[str, str] = {}
-        self.set_defaults(argv=[])
+        self.conditions: list[tuple[str, str, tuple[str, ...]]] = []
+        self.set_defaults(argv=[], given={})
         if several:
             self.add_argument("file", metavar="FILE", nargs="*", help="input files and folders (default: stdin)")
         else:
@@ -223,6 +217,10 @@ class Parser(argparse.ArgumentParser):
         """An option without a value."""
         option(*names, nargs=0, const=True, default=False, changes=changes, help=help)
 
+    def only_with(self, name: str, value: str, *options: str) -> None:
+        """Refuse `options` unless option `name` is `value`; they are None then, for they mean nothing."""
+        self.conditions.append((name, value, options))
+
     def common(self) -> None:
         """The options that every command has, last in the help."""
         option = self.section("input and output")
@@ -238,7 +236,7 @@ class Parser(argparse.ArgumentParser):
                 "-s", "--seed", parse=whole(0), default=0, metavar="N", help="seed of the random numbers (default 0)"
             )
         self.flag(option, "--no-provenance", changes=False, help="leave the history out of the output")
-        self.flag(option, "-q", "--quiet", changes=False, help="no statistical warnings on stderr")
+        self.flag(option, "-q", "--quiet", changes=False, help="no warnings and no unmet thresholds on stderr")
         self.flag(option, "-v", "--verbose", changes=False, help="say more on stderr, tracebacks too")
         option_ = self.add_argument_group("about")
         option_.add_argument("-h", "--help", action=_Print, text=self.format_help, help="print this help")
@@ -253,30 +251,43 @@ class Parser(argparse.ArgumentParser):
         """Parse, and find what is wrong with the files and the output before anything heavy is imported."""
         args = self.parse_args(argv)
         args.command = self.prog
+        for condition, value, options in self.conditions:
+            if getattr(args, condition) != value:
+                for option in options:
+                    if option in args.given:
+                        self.error(f"{args.given[option]} needs --{condition} {value}")
+                    setattr(args, option, None)
         named = args.file if self.several else [args.file] if args.file is not None else []
         for name in named:
             if name != "-":
-                check_readable(name)
+                check_readable(name, folders=self.several)
         if "-" in named or not named:
             check_stdin(explicit="-" in named)
         args.source = "<stdin>" if named in ([], ["-"]) else named[0]
         default = next((to for name, to in self.defaults.items() if getattr(args, name)), self.default)
-        args.to = output_format(args, default)
+        args.to = output_format(args.output, args.to, default)
         return args
 
+    def value(self, name: str, parse: Callable[[str], Any], text: str) -> Any:
+        """The value of an option whose parser is too heavy for --help. Call it before the input is read."""
+        try:
+            return parse(text)
+        except InputError as e:
+            self.error(f"{name}: {e}")
 
-def check_readable(name: str) -> None:
-    """Raise InputError where the named input can't be opened."""
+
+def check_readable(name: str, *, folders: bool) -> None:
+    """Raise InputError where the named input can't be read. It is not opened: that would break a FIFO's writer."""
+    if not name:
+        raise InputError("FILE is '': a file without a name", where="")
     try:
-        with open(name, "rb"):
-            pass
-    except IsADirectoryError:
-        if not os.access(name, os.R_OK | os.X_OK):
-            raise InputError("permission denied", where=name) from None
-    except ValueError as e:
-        raise InputError(str(e), where="") from None
+        kind = os.stat(name).st_mode
     except OSError as e:
         raise InputError((e.strerror or str(e)).lower(), where=name) from None
+    if stat.S_ISDIR(kind) and not folders:
+        raise InputError("is a directory", where=name)
+    if not os.access(name, os.R_OK | (os.X_OK if stat.S_ISDIR(kind) else 0)):
+        raise InputError("permission denied", where=name)
 
 
 def check_stdin(explicit: bool) -> None:
@@ -287,79 +298,24 @@ def check_stdin(explicit: bool) -> None:
         raise InputError("no input: name a FILE, or pipe one in ('-' reads the terminal)", where="")
 
 
-def output_format(args: argparse.Namespace, default: str) -> str:
+def output_format(name: str | None, to: str | None, default: str) -> str:
     """The format to write: --to, else the ending of --output, else table on a terminal, else the command's own.
 
-    Raises InputError for binary output on a terminal and for an output file that can't be written: better now than
-    after the computation.
+    Raises InputError for binary output on a terminal and for an output that can't be written: better now than after
+    the computation.
     """
-    to: str | None = args.to
-    if args.output is not None and args.output != "-":
-        return _output_file_format(args.output, to, default)
-    if sys.stdout is None:
-        raise InputError("standard output is closed", where="")
-    if sys.stdout.isatty():
+    found = output.find(name)
+    if found.width is not None:
         if to in BINARY:
             raise InputError(f"--to {to} writes binary data, not for a terminal: pipe it, or use -o FILE", where="")
         return to or "table"
-    return to or default
-
-
-def _output_file_format(name: str, to: str | None, default: str) -> str:
-    ending = os.path.splitext(name)[1].lower()
+    ending = os.path.splitext(name or "")[1].lower()
     if to is None and ending in (".gz", ".zst", ".bz2", ".xz"):
         raise InputError(f"-o {name}: output is not compressed: write to a pipe, as in '| gzip > {name}'", where="")
-    path = os.path.realpath(name)
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise InputError(f"-o {name}: is a directory", where="")
-    if not os.path.isdir(folder):
-        raise InputError(f"-o {name}: no such directory: {os.path.dirname(name) or folder}", where="")
-    if os.path.exists(path):
-        if not os.access(path, os.W_OK):
-            raise InputError(f"-o {name}: permission denied", where="")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"-o {name}: the directory is not writable", where="")
     return to or ENDINGS.get(ending, default)
 
 
-# ---- output of bytes and the end of the process -------------------------------------------------------------------
-
-
-def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write every byte; raise InputError where that fails. A closed reader ends the process by SIGPIPE."""
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(fd, view[: 1 << 24]) :]
-        except BlockingIOError:
-            import select
-
-            select.select([], [fd], [])
-        except OSError as e:
-            raise InputError(f"cannot write the output: {(e.strerror or str(e)).lower()}", where="") from None
-
-
-@contextlib.contextmanager
-def clean_on_signal(path: str) -> Iterator[None]:
-    """While a temporary file exists, let a deadly signal remove it before it kills."""
-    deadly = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def die(number: int, _: Any) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    before = {s: signal.getsignal(s) for s in deadly}
-    for s in deadly:
-        if before[s] is not signal.SIG_IGN:
-            signal.signal(s, die)
-    try:
-        yield
-    finally:
-        for s in deadly:
-            signal.signal(s, before[s])
+# ---- the end of the process ---------------------------------------------------------------------------------------
 
 
 def warn(args: argparse.Namespace, texts: Iterable[str]) -> None:
@@ -383,6 +339,48 @@ def holds(limit: float | None, value: float | None, *, at_least: bool = False) -
     return value >= limit - ROUNDING if at_least else value <= limit + ROUNDING
 
 
+def verdict(args: argparse.Namespace, *thresholds: tuple[str, str, float | None]) -> int:
+    """The exit status by thresholds (option, statistic's name, its value); --min-... is a lower bound, others upper."""
+    unmet = []
+    for option, name, value in thresholds:
+        limit, at_least = getattr(args, option[2:].replace("-", "_")), option.startswith("--min-")
+        if not holds(limit, value, at_least=at_least):
+            unmet.append(f"{option} {limit:.15g} does not hold: {name} is {_outside(limit, value, at_least)}")
+    return status(args, unmet)
+
+
+def _outside(limit: float, value: float | None, at_least: bool) -> str:
+    """The value in as few digits as leave it outside the limit."""
+    if value is None or value != value:
+        return "undefined"
+    texts = (f"{value:.{digits}g}" for digits in range(3, 18))
+    return next(t for t in texts if not holds(limit, float(t), at_least=at_least))
+
+
+def status(args: argparse.Namespace, unmet: Sequence[str]) -> int:
+    """The exit status once the result is written. What does not hold is said on stderr unless -q."""
+    if not args.quiet:
+        for text in unmet:
+            message(f"{args.command}: {text}")
+    return UNMET if unmet else OK
+
+
+@contextlib.contextmanager
+def imports() -> Iterator[None]:
+    """Stands around a command's heavy imports: SIGINT does after them what it did before.
+
+    polars takes the signal over when it is imported, and then swallows it or prints a traceback. An interrupt in
+    between is held back until its action is restored.
+    """
+    action = signal.getsignal(signal.SIGINT)
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, action)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
 def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
     """Run a command and leave the process with its exit status.
 
@@ -400,16 +398,16 @@ def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
     try:
         args = parser.read_args(sys.argv[1:])
         source, verbose = args.source, args.verbose
-        status = main(args)
+        code = main(args)
     except SystemExit as e:
-        status = e.code if isinstance(e.code, int) else FAILED
+        code = e.code if isinstance(e.code, int) else FAILED
     except InputError as e:
         where = source if e.where is None else e.where
         message(f"{parser.prog}: {where}: {e}" if where else f"{parser.prog}: {e}")
-        status = FAILED
+        code = FAILED
     except MemoryError:
         message(f"{parser.prog}: out of memory")
-        status = FAILED
+        code = FAILED
     except Exception as e:
         text = " ".join(str(e).split())
         hint = "" if verbose else " (-v shows where)"
@@ -418,8 +416,8 @@ def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
             import traceback
 
             traceback.print_exc()
-        status = FAILED
+        code = FAILED
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.flush()
-    os._exit(status)
+    os._exit(code)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -16,7 +15,6 @@ from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Tabular, open_source, read
 from benchkit.formats.columns import NAMES
 from benchkit.formats.merge import merge, sources
-from benchkit.text import Show, View
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow")
 PACKED = (".gz", ".zst")
@@ -112,24 +110,3 @@ def _known(name: str) -> bool:
 def missing(table: pa.Table) -> int:
     """Pairs of a model and an item of the table that were not tried."""
     return len(table["model"].unique()) * len(table["item"].unique()) - int(table.num_rows)
-
-
-def overview(table: pa.Table) -> Callable[[], View]:
-    """What a person sees of a responses table: its size in a line, then its rows."""
-
-    def view() -> View:
-        models, items = (len(table[c].unique()) for c in ("model", "item"))
-        attempts = int(np.asarray(table["attempts"]).sum())
-        lacking = missing(table)
-        summary = [f"{models} models, {items} items, {table.num_rows} cells ({lacking} missing), {attempts} attempts"]
-        columns = [
-            Show("model", "model"),
-            Show("item", "item"),
-            Show("attempts", "attempts"),
-            Show("correct", "correct", "g"),
-        ]
-        if table["cluster"].null_count < table.num_rows:
-            columns.append(Show("cluster", "cluster"))
-        return View(summary, columns)
-
-    return view

@@ -29,7 +29,7 @@ BLOCK = 1 << 22
 class Shape(NamedTuple):
     """A CSV text that was looked over.
 
-    `names`: the columns as the header has them, without white space around; unnamed ones are ''. `skip`: lines up to
+    `names`: the columns as the header has them. `skip`: lines up to
     the header's end. `empty`: no record follows.
     """
 
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
     @property
     def named(self) -> dict[str, str]:
         """Column name -> pyarrow's name for it; unnamed columns (an index, Excel's empty ones) are left out."""
-        return {n: f"c{k}" for k, n in enumerate(self.names) if n}
+        return {n: f"c{k}" for k, n in enumerate(self.names) if n.strip()}
 
 
 def separator_of(header: str) -> str:
@@ -59,10 +59,10 @@ def look_over(source: Open, separator: str | None = None) -> Shape:
             separator = separator_of(next((line for line in f if line.strip()), ""))
     records = _records(source, separator)
     _, last, names = next(records, (1, 1, []))
-    names = [n.strip() for n in names]
     if re.fullmatch("sep=.?", separator.join(names)):
         raise InputError(f"line 1: '{separator.join(names)}' is a hint for Excel, not data: remove the line")
-    twice = {n for n in names if n and names.count(n) > 1} if len(set(names)) < len(names) else set()
+    bare = [n.strip() for n in names]
+    twice = {n for n in bare if n and bare.count(n) > 1} if len(set(bare)) < len(bare) else set()
     if twice:
         raise InputError(f"column '{min(twice)}' stands twice in the header")
     empty = next(records, None) is None

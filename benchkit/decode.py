@@ -100,21 +100,22 @@ def decode(data: bytes, from_: str, spec: Table, *, unterminated: bool = False) 
         numbered = list(found.each())
         numbers = [n for n, _ in numbered]
         columns = json_columns([row for _, row in numbered], numbers.__getitem__, spec)
-        names = dict.fromkeys(k for _, row in numbered for k in row)
-        return Raw(columns, list(names), len(numbered), numbers.__getitem__, found.meta, found.format, [])
+        held = list(dict.fromkeys(k for _, row in numbered for k in row))
+        return Raw(columns, held, len(numbered), numbers.__getitem__, found.meta, found.format, [])
     table, shape, source = csvtext.read(data, {"tsv": "\t"}.get(kind))
     line = partial(csvtext.line_of, source, shape)
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    return Raw(columns, list(columns), table.num_rows, line, {}, kind, [])
+    names = [n.strip() for n in table.column_names]
+    return Raw(dict(zip(names, table.columns, strict=True)), names, table.num_rows, line, {}, kind, [])
 
 
 def decode_binary(data: bytes, kind: str, *, unterminated: bool = False) -> Raw:
     """The columns of an Arrow stream or file, or of Parquet, verified."""
-    table, notes = {"arrow": _arrow, "feather": _feather, "parquet": _parquet}[kind](data, unterminated)
-    return _from_arrow(table, "arrow" if kind == "feather" else kind, notes)
+    if kind == "arrow":
+        return _from_arrow(*_arrow(data, unterminated), "arrow")
+    return _from_arrow(_feather(data) if kind == "feather" else _parquet(data), [], kind.replace("feather", "arrow"))
 
 
-def _from_arrow(table: pa.Table, format: str, notes: list[str]) -> Raw:
+def _from_arrow(table: pa.Table, notes: list[str], format: str) -> Raw:
     try:
         table.validate(full=True)
         names = table.column_names
@@ -185,22 +186,22 @@ def _arrow(data: bytes, unterminated: bool) -> tuple[pa.Table, list[str]]:
     return first, notes
 
 
-def _feather(data: bytes, _: bool) -> tuple[pa.Table, list[str]]:
+def _feather(data: bytes) -> pa.Table:
     if data[-6:] != b"ARROW1":
         raise InputError("damaged or cut Arrow file: it has no footer")
     try:
-        return pa.ipc.open_file(pa.py_buffer(data)).read_all(), []
+        return pa.ipc.open_file(pa.py_buffer(data)).read_all()
     except (pa.ArrowException, OSError, ValueError, IndexError) as e:
         raise InputError(f"damaged or cut Arrow file: {_short(e)}") from None
 
 
-def _parquet(data: bytes, _: bool) -> tuple[pa.Table, list[str]]:
+def _parquet(data: bytes) -> pa.Table:
     import pyarrow.parquet as pq
 
     source = pa.BufferReader(data)
     check_parquet(source)
     try:
-        return pq.read_table(source), []
+        return pq.read_table(source)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise InputError(f"damaged or cut Parquet data: {_short(e)}") from None
 
@@ -208,8 +209,8 @@ def _parquet(data: bytes, _: bool) -> tuple[pa.Table, list[str]]:
 def check_parquet(source: pa.NativeFile) -> pa.Schema:
     """The schema of a Parquet file that is whole; InputError where it is damaged, or two files one after another.
 
-    The last footer speaks for its own file alone, at the offsets of the first. Between the data that it names and
-    itself there may be indexes, but no other file's end.
+    The last footer speaks for its own file alone, and its offsets would point into the first. Between the data that it
+    names and itself a whole file has nothing, or indexes; only then the joint of two files is looked for.
     """
     import pyarrow.parquet as pq
 
@@ -219,12 +220,21 @@ def check_parquet(source: pa.NativeFile) -> pa.Schema:
         chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
         ends = [(c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in chunks]
         end = max(ends, default=4)
-        source.seek(end)
-        rest = source.read(max(0, source.size() - meta.serialized_size - 8 - end))
+        joint = source.size() - meta.serialized_size - 8 > end and _holds(source, b"PAR1PAR1")
     except (pa.ArrowException, OSError, ValueError) as e:
         raise InputError(f"damaged or cut Parquet data: {_short(e)}") from None
     finally:
         source.seek(0)
-    if b"PAR1" in rest:
-        raise InputError("damaged Parquet data: another file stands before it")
+    if joint:
+        raise InputError("damaged Parquet data: two files one after another")
     return schema
+
+
+def _holds(source: pa.NativeFile, mark: bytes) -> bool:
+    source.seek(0)
+    last = b""
+    while block := source.read(1 << 22):
+        if mark in last + block:
+            return True
+        last = block[1 - len(mark) :]
+    return False

@@ -13,18 +13,21 @@ from benchkit.tables import DOCUMENTS, Table
 
 
 def serialise(
-    document: dict[str, Any], spec: Table, to: str, view: Callable[[], Any], *, indent: bool = False
+    document: dict[str, Any], spec: Table, to: str, view: Callable[[], Any], width: int | None = None
 ) -> bytes:
-    """`document` in format `to`. Its rows stand under `spec.rows` (dicts, or an Arrow table), or it is the only row."""
+    """`document` in format `to`. Its rows stand under `spec.rows` (dicts, or an Arrow table), or it is the only row.
+
+    `width` is the terminal's, where the output is one: JSON is indented there.
+    """
     rows = document.get(spec.rows, document)
     if to == "table":
         from benchkit import text
 
-        return text.render(view(), _dicts(rows) if rows is not document else []).encode()
+        return text.render(view(), _dicts(rows) if rows is not document else [], width or 80).encode()
     if to == "json":
         if rows is not document:
             document = document | {spec.rows: _dicts(rows)}
-        return _dumps(document, orjson.OPT_INDENT_2 if indent else 0) + b"\n"
+        return _dumps(document, orjson.OPT_INDENT_2 if width else 0) + b"\n"
     if rows is document:
         flat = flatten(document)
         rows = [{c.name: flat.get(c.name) for c in spec.columns}]

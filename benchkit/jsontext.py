@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
+from benchkit.csvtext import Open
 from benchkit.errors import InputError
 from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
-
-Open = Callable[[], BinaryIO]
 
 
 class Rows(NamedTuple):
@@ -56,8 +55,12 @@ def _table(doc: dict[str, Any], spec: Table | None) -> Table | None:
     """The table whose document this is, by the key that only it has; raw results may look like all but responses."""
     own = [t for t in TABLES if t.mark in doc and isinstance(doc.get(t.rows, []), list)]
     if spec is None:
-        own = [t for t in own if t is RESPONSES or "history" in doc]
+        own = [t for t in own if "history" in doc or (t is RESPONSES and _objects(doc[t.rows]))]
     return spec if spec in own else own[0] if own else None
+
+
+def _objects(rows: list[Any]) -> bool:
+    return bool(rows) and isinstance(rows[0], dict)
 
 
 def _is_lines(source: Open) -> bool:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from benchkit.errors import InputError
 from benchkit.responses import Wide
 from benchkit.tables import PARAMETERS
-from benchkit.text import Show, View
 
 if TYPE_CHECKING:
     from benchkit.irt.fit import Fit
@@ -84,25 +83,3 @@ def of_fit(fit: Fit, data: Wide, *, keep_draws: bool = False) -> pa.Table:
 def _floats(values: Floats) -> pa.Array:
     """Undefined (NaN) as null."""
     return pa.array(values, mask=np.isnan(values))
-
-
-def overview(table: pa.Table, fit: dict[str, Any]) -> View:
-    """What a person sees of a fit: how it was made and whether it can be trusted, then its rows."""
-    items, models = (pc.sum(pc.equal(table["kind"], kind)).as_py() for kind in ("item", "model"))
-    summary = [f"{items} items, {models} models, by {fit['method']}"]
-    if fit["method"] == "nuts":
-        worst = [
-            ("R-hat", fit["max_rhat"], ".3f"),
-            ("bulk ESS", fit["min_ess_bulk"], ".0f"),
-            ("tail ESS", fit["min_ess_tail"], ".0f"),
-        ]
-        shown = ", ".join(f"{label} {'undefined' if v is None else format(v, spec)}" for label, v, spec in worst)
-        summary.append(
-            f"{fit['chains']} chains x {fit['draws']} draws; worst {shown}; {fit['divergences']} divergences"
-        )
-    heads = {"kind": "kind", "id": "id", "mean": "mean", "sd": "sd", "lower": "lower", "upper": "upper"}
-    if fit["method"] == "nuts":
-        heads |= {"rhat": "R-hat", "ess_bulk": "bulk ESS", "ess_tail": "tail ESS"}
-    heads |= {"attempts": "attempts", "correct": "correct", "boundary": "boundary"}
-    spec = {"ess_bulk": ".0f", "ess_tail": ".0f", "correct": "g"}
-    return View(summary, [Show(k, h, spec.get(k, ".3f")) for k, h in heads.items()])

@@ -321,9 +321,10 @@ def check_parameters(table: pa.Table, line: Line) -> None:
         want = pc.max(lengths).as_py()
         uneven = pc.not_equal(lengths.fill_null(-1), want)
         _fail(table, uneven, line, lambda r: f"{len(r['draws'] or [])} draws where other rows have {want}")
-        flat = pc.list_flatten(table["draws"])
-        if not pc.all(pc.is_finite(flat), min_count=0).as_py():
-            raise InputError("a draw is not a finite number")
+        bad = np.flatnonzero(~np.asarray(pc.is_finite(pc.list_flatten(table["draws"])).fill_null(False)))
+        if len(bad):
+            row = int(np.asarray(pc.list_parent_indices(table["draws"].combine_chunks()))[bad[0]])
+            raise InputError(f"row {line(row)}: a draw is not a finite number")
 
 
 CHECKS: dict[str, Callable[[pa.Table, Line], None]] = {

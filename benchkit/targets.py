@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchkit.errors import InputError
+from benchkit.numerals import decimal
 
 Array = npt.NDArray[np.float64]
 
@@ -207,7 +208,7 @@ def parse_target(text: str) -> Target:
         raise InputError(f"target {text!r} is not known: use uniform, beta:A,B or normal:MEAN,SD")
     form, make = forms[kind]
     try:
-        first, second = (float(part) for part in rest.split(","))
+        first, second = (decimal(part.strip()) for part in rest.split(","))
     except ValueError:
         raise InputError(f"target {text!r} should read {form}, with two numbers") from None
     return make(first, second, text)

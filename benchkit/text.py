@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchkit.cli import printable
@@ -17,11 +19,15 @@ class Show(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a person sees of a result: a few lines, then the rows (the document's own, where `rows` is None)."""
+    """What a person sees of a result: a few lines, then the rows (the document's own, where `rows` is None).
+
+    `order` sorts the rows, by the key that it makes of each.
+    """
 
     summary: Sequence[str]
     columns: Sequence[Show]
     rows: Sequence[Mapping[str, Any]] | None = None
+    order: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 def nested(document: Mapping[str, Any], *keys: str) -> Any:
@@ -45,23 +51,46 @@ def cell(value: Any, spec: str) -> str:
     return printable(str(value))
 
 
-def render(view: View, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The summary, a blank line, and the aligned table. Numbers stand to the right, text to the left."""
-    lines = [printable(s) for s in view.summary]
+def natural(text: str) -> list[str | tuple[int, str]]:
+    """A key that sorts numbers inside text by their value: q2 before q10."""
+    parts = re.split("0*([0-9]+)", text)
+    return [(len(part), part) if n % 2 else part for n, part in enumerate(parts)]
+
+
+def width(text: str) -> int:
+    """The columns that text takes on a terminal: wide East Asian characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me") for c in text)
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """The text in lines of at most so many columns, broken at spaces; all but the first are indented."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and width(lines[-1]) + 1 + width(word) <= columns:
+            lines[-1] += " " + word
+        else:
+            lines.append("  " + word if lines else word)
+    return [line.rstrip() for line in lines]
+
+
+def render(view: View, rows: Sequence[Mapping[str, Any]], columns: int = 80) -> str:
+    """The summary, at most `columns` wide, and the aligned table, as wide as it is. Numbers stand to the right."""
+    lines = [line for s in view.summary for line in wrap(printable(s), columns)]
     rows = rows if view.rows is None else view.rows
+    rows = sorted(rows, key=view.order) if view.order else rows
     if rows and view.columns:
         if lines:
             lines.append("")
-        cells = [[cell(row.get(c.key), c.spec) for row in rows] for c in view.columns]
+        cells = [[c.heading, *(cell(row.get(c.key), c.spec) for row in rows)] for c in view.columns]
         right = [_numeric(row.get(c.key) for row in rows) for c in view.columns]
-        widths = [max(len(c.heading), *map(len, col)) for c, col in zip(view.columns, cells, strict=True)]
-
-        def line(parts: Sequence[str]) -> str:
-            padded = (p.rjust(w) if r else p.ljust(w) for p, w, r in zip(parts, widths, right, strict=True))
-            return "  ".join(padded).rstrip()
-
-        lines.append(line([c.heading for c in view.columns]))
-        lines += [line(parts) for parts in zip(*cells, strict=True)]
+        wanted = [max(map(width, column)) for column in cells]
+        for parts in zip(*cells, strict=True):
+            blanks = (" " * (w - width(p)) for p, w in zip(parts, wanted, strict=True))
+            padded = (b + p if r else p + b for p, b, r in zip(parts, blanks, right, strict=True))
+            lines.append("  ".join(padded).rstrip())
     return "".join(s + "\n" for s in lines)
 
 

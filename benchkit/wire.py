@@ -6,7 +6,6 @@ history.
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -14,12 +13,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from benchkit import cli
+from benchkit import cli, output
 from benchkit.casting import to_contract
 from benchkit.decode import Raw, decode
 from benchkit.encode import serialise
 from benchkit.errors import InputError
-from benchkit.tables import CHECKS, SORT, TABLES, Table
+from benchkit.tables import CHECKS, RESPONSES, SORT, TABLES, Table
 
 
 class Frame(NamedTuple):
@@ -46,12 +45,12 @@ def read(args: Namespace, spec: Table, *, name: str | None = None) -> Frame:
     where = "<stdin>" if source in (None, "-") else source
     try:
         raw = decode(read_bytes(source), args.from_, spec, unterminated=args.allow_unterminated)
-        return to_frame(raw, spec, where, args.command)
+        return to_frame(raw, spec, where)
     except InputError as e:
         raise InputError(str(e), where=where) from None
 
 
-def to_frame(raw: Raw, spec: Table, where: str, command: str) -> Frame:
+def to_frame(raw: Raw, spec: Table, where: str) -> Frame:
     """Cast to the contract, check every row, sort by the key."""
     tag = raw.meta.get("table")
     if tag not in (None, spec.tag):
@@ -62,11 +61,9 @@ def to_frame(raw: Raw, spec: Table, where: str, command: str) -> Frame:
         raise InputError(f"no rows: an empty {spec.name} table")
 
     def instead(column: str) -> str:
-        hint = ""
-        if spec.name == "responses" and "attempts" not in raw.columns and command != "bk-matrix":
-            hint = "; bk-matrix makes a responses table from raw results"
-        found = ", ".join(list(raw.columns)[:8]) + (", ..." if len(raw.columns) > 8 else "")
-        return f"no column '{column}' (found: {found}){hint}"
+        found = ", ".join(raw.names[:8]) + (", ..." if len(raw.names) > 8 else "")
+        needed = f"a {spec.name} table, which {spec.maker} makes" + (" from raw results" if spec is RESPONSES else "")
+        return f"no column '{column}' (found: {found}): needed is {needed}"
 
     table = to_contract(raw.columns, raw.rows, spec, raw.line, instead)
     CHECKS[spec.name](table, raw.line)
@@ -96,7 +93,8 @@ def read_bytes(source: str | None) -> bytes:
         if source in (None, "-"):
             data = sys.stdin.buffer.read()
         else:
-            with open(str(source), "rb") as f:
+            held = output.descriptor(str(source))  # /dev/stdin opened anew would start again from the first byte
+            with open(str(source) if held is None else held, "rb", closefd=held is None) as f:
                 data = f.read()
     except OSError as e:
         raise InputError((e.strerror or str(e)).lower()) from None
@@ -127,57 +125,5 @@ def write(
     document = dict(document)
     document["warnings"] = [*inherited, *warnings]
     document["history"] = [] if args.no_provenance else [*history, cli.history_entry(args)]
-    terminal = args.output in (None, "-") and sys.stdout.isatty()
-    emit(args.output, serialise(document, spec, args.to, view, indent=terminal))
+    output.emit(args.output, serialise(document, spec, args.to, view, output.find(args.output).width))
     cli.warn(args, warnings)
-
-
-def emit(output: str | None, data: bytes) -> None:
-    """Write to standard output, or to a file: whole, or not at all."""
-    if output in (None, "-"):
-        cli.write_all(1, data)
-        return
-    name = str(output)
-    path = os.path.realpath(name)
-    if name.startswith("/dev/") or (os.path.exists(path) and not os.path.isfile(path)):
-        try:
-            fd = os.open(name, os.O_WRONLY)
-        except OSError as e:
-            raise InputError(f"-o {name}: {(e.strerror or str(e)).lower()}", where="") from None
-        try:
-            cli.write_all(fd, data)
-        finally:
-            os.close(fd)
-        return
-    try:
-        _replace(path, data)
-    except InputError as e:
-        raise InputError(f"-o {name}: {e}", where="") from None
-    except OSError as e:
-        raise InputError(f"-o {name}: {(e.strerror or str(e)).lower()}", where="") from None
-
-
-def _replace(path: str, data: bytes) -> None:
-    """A temporary file in the same folder, synced, then renamed over `path`; its mode is kept."""
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".bk-{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        with cli.clean_on_signal(temporary):
-            if os.path.exists(path):
-                os.fchmod(fd, os.stat(path).st_mode & 0o7777)
-            cli.write_all(fd, data)
-            os.fsync(fd)
-            os.close(fd)
-            os.rename(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
-    parent = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(parent)
-    except OSError:  # some file systems can't sync a folder; the file itself is safe
-        pass
-    finally:
-        os.close(parent)

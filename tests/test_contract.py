@@ -158,27 +158,73 @@ class TestPredicates:
             ("bk-metrics fit.arrow --max-top-gap-sum 0.01", 1),
             ("bk-gaps fit.arrow --max-gap 1", 0),
             ("bk-gaps fit.arrow --max-gap 0.01", 1),
-            (f"{FIT} responses.arrow --max-rhat 2", 1),  # undefined by this method, so it does not hold
             ("bk-matrix responses.arrow --require-complete", 0),
         ),
     )
     def test_exit_1_with_the_result_written(self, call: str, rc: int, at: Shell) -> None:
         done = at(f"{call} -q", rc=rc)
         assert done.out and done.err == ""
+        said = [line for line in at(call, rc=rc).err.splitlines() if "warning: " not in line]
+        command, _, option, limit = call.split()[:4] if rc else (*call.split()[:2], "", "")
+        assert len(said) == rc and all(s.startswith(f"{command}: {option} {limit} does not hold: ") for s in said)
         at(f"{call} -q -o out.json", rc=rc)
         strict((at.folder / "out.json").read_bytes())
 
     def test_an_incomplete_matrix(self, sh: Shell) -> None:
         text = b"model,item,correct\na,q,1\na,r,0\nb,q,1\n"
-        sh("bk-matrix --require-complete -o x.arrow", stdin=text, rc=1)
+        done = sh("bk-matrix --require-complete -o x.arrow", stdin=text, rc=1)
+        assert done.err == "bk-matrix: --require-complete does not hold: missing_cells is 1\n"
         assert (sh.folder / "x.arrow").exists()
+        assert sh("bk-matrix --require-complete -q -o x.arrow", stdin=text, rc=1).err == ""
 
     def test_an_undefined_statistic_fails_and_has_a_reason(self, sh: Shell) -> None:
         text = b"kind,id,mean,sd,lower,upper\nitem,a,1,1,0,2\nitem,b,1,1,0,2\n"
         done = sh("bk-metrics --max-ddm 1 -q", stdin=text, rc=1)
+        assert "--max-ddm 1 does not hold: ddm is undefined" in sh("bk-metrics --max-ddm 1", stdin=text, rc=1).err
         doc = strict(done.out)
         assert doc["ddm"] is None and doc["ddm_reason"] and doc["max_gap"] is None and doc["max_gap_reason"]
         assert strict(sh("bk-gaps --max-gap 1 -q", stdin=text, rc=1).out)["gaps"] == []
+
+
+class TestOptionErrors:
+    """A wrong option is the option's fault, found before the input is read, and no input is named."""
+
+    @pytest.mark.parametrize(
+        "call",
+        ("bk-metrics --target foo", "bk-metrics --target beta:1_0,2", "bk-metrics --reps 10000000",
+         "bk-rank --reps 1000001", "bk-irt --draws 1000001", "bk-irt --warmup 1000001",
+         "bk-matrix --attempts 2147483648", "bk-signflip --all --ref a"),
+    )  # fmt: skip
+    def test_before_the_input(self, call: str, sh: Shell) -> None:
+        command, option = call.split()[:2]
+        done = sh(call, stdin=b"", rc=2)  # empty: reading it would be an error of its own
+        assert done.err.startswith(f"{command}: {option}") and done.err.count("\n") == 1 and "stdin" not in done.err
+
+    def test_a_reference_that_is_not_there(self, at: Shell) -> None:
+        done = at("bk-signflip --ref zzz responses.arrow", rc=2)
+        assert done.err == "bk-signflip: --ref: no model 'zzz' in the input\n"
+
+    @pytest.mark.parametrize(
+        "option",
+        ("--draws 100", "--warmup 100", "--chains 2", "--target-accept .9", "--max-treedepth 9", "--keep-draws",
+         "--max-rhat 2", "--min-ess 1", "--max-divergences 0", "--seed 1", "-s 1"),
+    )  # fmt: skip
+    def test_what_laplace_has_no_use_for(self, option: str, at: Shell) -> None:
+        for call in (f"{FIT} {option}", f"bk-irt {option} --method laplace"):
+            done = at(f"{call} responses.arrow", rc=2)
+            assert done.err == f"bk-irt: {option.split()[0]} needs --method nuts (see bk-irt --help)\n"
+
+    def test_laplace_has_no_seed(self, at: Shell) -> None:
+        doc = strict(at(f"{FIT} responses.arrow -t json").out)
+        assert doc["history"][-1]["seed"] is None and doc["fit"]["seed"] is None and doc["fit"]["draws"] is None
+
+
+class TestWrongTable:
+    def test_which_table_is_needed(self, sh: Shell) -> None:
+        done = sh("bk-gaps", stdin=b"a,b\n1,2\n", rc=2)
+        assert done.err == ("bk-gaps: <stdin>: no column 'kind' (found: a, b): needed is a parameters table, "
+                            "which bk-irt makes\n")  # fmt: skip
+        assert "a responses table, which bk-matrix makes from raw" in sh("bk-rank", stdin=b"a,b\n1,2\n", rc=2).err
 
 
 class TestDiagnose:

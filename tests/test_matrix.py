@@ -338,7 +338,7 @@ class TestOneParser:
             ("a,x,1,1,ok\nb,x,0,1", "row 3: 4 fields where the header has 5"),
             ('a,x,1,1,ok\nb,x,0,1,"o\n', "line 3: a quoted field is not closed"),
             ('a,x,1,1,"ok\nb,x,0,1,o"k\n', "line 2: text after a closing quote"),
-            ("a,x,1,1,\0\n", "line 2: binary data in a text table"),
+            ("a,x,1,1,\0\n", "binary data"),
         ),
     )
     def test_damaged_csv(self, sh: Shell, text: str, said: str) -> None:
@@ -407,7 +407,7 @@ class TestOneParser:
         data = (sh.folder / "x").read_bytes()
         (sh.folder / "x").write_bytes(data + data)
         for call in ("bk-matrix x", "bk-matrix < x", "bk-rank x"):
-            assert "another file stands before it" in sh(call, rc=2).err
+            assert "two files one after another" in sh(call, rc=2).err
 
 
 class TestOptionsThatDoNotFit:
@@ -438,7 +438,7 @@ class TestAttemptsOfSeveralFiles:
             (sh.folder / f"{k}.csv").write_text(f"model,item,attempt,score\na,q,{name},1\na,q,{k},0\n")
         assert rows(sh, "?.csv") == [{"model": "a", "item": "q", "attempts": 8, "correct": 4}]
         (sh.folder / "9.csv").write_text("model,item,attempt,score\na,q,run-a,1\n")
-        assert "attempt 'run-a' stand in 0.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
+        assert "attempt 'run-a' stand in 2.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
 
     def test_equal_numbers_written_differently(self, sh: Shell) -> None:
         for other in ("01", "1.0", " 1"):
@@ -455,3 +455,78 @@ class TestAttemptsOfSeveralFiles:
         (sh.folder / "in/link").symlink_to("../elsewhere")
         (sh.folder / "in/loop").symlink_to(".")
         assert [r["model"] for r in rows(sh, "in")] == ["here", "hown"]
+
+
+class TestChoicesTogether:
+    def test_a_dropped_attempt_stands_in_nobodys_way(self, sh: Shell) -> None:
+        text = b"model,item,attempt,score\na,q,0,NA\na,q,0,1\n"
+        for which in ("", "--duplicates first", "--duplicates last"):
+            assert rows(sh, f"--unscored drop {which}", text)[0]["correct"] == 1
+        (sh.folder / "1.csv").write_text("model,item,attempt,score\na,q,0,\n")
+        (sh.folder / "2.csv").write_text("model,item,attempt,score\na,q,0,1\n")
+        assert rows(sh, "--unscored drop 1.csv 2.csv")[0]["attempts"] == 1
+        sources = json.loads(sh("bk-matrix --unscored drop 1.csv 2.csv -t json").out)["sources"]
+        assert [s["unscored"] for s in sources] == [1, 0]
+
+    def test_rows_are_named_by_their_line_whatever_was_chosen(self, sh: Shell) -> None:
+        twice = "model,item,attempt,score\na,q,0,1\na,q,0,1\n"
+        for which in ("first", "last"):
+            assert "row 4: score ('7')" in error(sh, f"--duplicates {which}", twice + "b,q,0,7\n")
+            assert "1 of 3 attempts have no score (row 4)" in error(sh, f"--duplicates {which}", twice + "b,q,0,\n")
+
+    @pytest.mark.parametrize("call", ("model,item,n,k\na,q,1,1\n", "model,q\na,1\n"))
+    def test_unscored_is_for_attempts(self, sh: Shell, call: str) -> None:
+        assert "--unscored is for attempts" in sh("bk-matrix --unscored drop", stdin=call.encode(), rc=2).err
+
+    def test_a_clash_names_the_two_sources_that_clash(self, sh: Shell) -> None:
+        for numbers in ((0, 1, 2, 1), (64, 65, 66, 65)):
+            for k, n in enumerate(numbers):
+                (sh.folder / f"p{k}.csv").write_text(f"model,item,attempt,score\na,q,{n},1\n")
+            assert f"attempt '{numbers[1]}' stand in p1.csv and in p3.csv" in sh("bk-matrix p?.csv", rc=2).err
+        (sh.folder / "t0.csv").write_text("model,item,attempt,score\na,q,run1,1\nb,q,run1,1\n")
+        (sh.folder / "t1.csv").write_text("model,item,attempt,score\na,q,run2,1\n")
+        (sh.folder / "t2.csv").write_text("model,item,n,k\nb,q,2,1\n")
+        err = sh("bk-matrix t?.csv", rc=2).err
+        assert "model 'b', item 'q' stand in t0.csv and in t2.csv (1 such pairs)" in err
+
+
+class TestTypedColumns:
+    """Parquet and Arrow: a type that is no identifier, score or count is refused, as in JSON and CSV."""
+
+    @pytest.mark.parametrize(
+        ("columns", "said"),
+        (
+            ({"model": ["a"], "item": ["q"], "n": [500], "correct": [True]}, "holds bool values"),
+            ({"model": ["a"], "item": ["q"], "score": [1], "attempt": [{"x": 1}]}, "column 'attempt' holds lists"),
+            ({"model": ["a"], "item": [["q"]], "score": [1]}, "column 'item' holds lists or objects"),
+            ({"model": ["a"], "q1": [[1]]}, "column 'q1' holds lists or objects"),
+            ({"model": ["a"], "q1": [b"1"]}, "column 'q1' holds lists or objects"),
+            ({"model": [1.5], "item": ["q"], "score": [1]}, "identifiers are text"),
+        ),
+    )
+    def test_are_refused(self, sh: Shell, columns: dict[str, Any], said: str) -> None:
+        pq.write_table(pa.table(columns), sh.folder / "x.parquet")
+        for call in ("bk-matrix x.parquet", "bk-matrix < x.parquet"):
+            assert said in sh(call, rc=2).err
+
+    def test_a_page_index_is_no_damage_and_a_joint_is(self, sh: Shell) -> None:
+        few = pa.table({"model": ["PAR1", "PAR1b"], "item": ["q", "q"], "score": [1, 0]})
+        many = pa.table({"model": [f"m{k}" for k in range(5000)], "item": ["q"] * 5000, "score": [1] * 5000})
+        for name, t in (("few", few), ("many", many)):
+            pq.write_table(t, sh.folder / name, write_page_index=True)
+            assert len(rows(sh, name)) == len(rows(sh, f"< {name}")) == t.num_rows
+        for joint in ("few many", "many few"):
+            sh(f"cat {joint} > both")
+            assert "two files one after another" in sh("bk-matrix both", rc=2).err
+            assert "two files one after another" in sh("bk-matrix < both", rc=2).err
+
+    def test_mixed_identifiers_in_a_responses_table(self, sh: Shell) -> None:
+        text = "".join(f'{{"model":"a","item":{j},"attempts":1,"correct":1}}\n' for j in ('"q"', "7", "8.5"))
+        assert "row 3: item (8.5) is not an identifier" in sh("bk-rank", stdin=text.encode(), rc=2).err
+
+    def test_a_field_named_like_a_table_is_no_table(self, sh: Shell) -> None:
+        text = b'{"model":"a","item":"q","score":1,"responses":["x","y"]}\n'
+        assert rows(sh, "", text)[0]["correct"] == 1
+
+    def test_white_space_in_names_is_kept_in_rows_and_columns_alike(self, sh: Shell) -> None:
+        assert rows(sh, "", b"model,q ,r\na,1,0\n") == rows(sh, "", b"item,a\nq ,1\nr,0\n")

@@ -77,9 +77,11 @@ class TestValidation:
             check_parameters(table([ITEM, ITEM | change], PARAMETERS), lambda i: i + 2)
 
     def test_draws_are_finite_and_as_many_everywhere(self) -> None:
-        rows = [ITEM | {"draws": [0.0, 1.0]}, ITEM | {"id": "r", "draws": [0.0, float("nan")]}]
-        with pytest.raises(InputError, match="a draw is not a finite number"):
-            check_parameters(table(rows, PARAMETERS), lambda i: i)
+        rows: list[dict[str, Any]] = [ITEM | {"draws": [0.0, 1.0]}, ITEM | {"id": "r"}]
+        for bad in (float("nan"), float("inf"), None):
+            rows[1]["draws"] = [0.0, bad]
+            with pytest.raises(InputError, match="row 1: a draw is not a finite number"):
+                check_parameters(table(rows, PARAMETERS), lambda i: i)
         with pytest.raises(InputError, match="row 1: 1 draws where other rows have 2"):
             check_parameters(table([rows[0], ITEM | {"id": "r", "draws": [0.0]}], PARAMETERS), lambda i: i)
 
@@ -109,7 +111,7 @@ class TestValidation:
             cast(RESPONSES, **good)
 
     def test_identifiers_are_text_or_whole_numbers(self) -> None:
-        rest = {"item": pa.array(["q"]), "attempts": pa.array([1]), "correct": pa.array([True])}
+        rest = {"item": pa.array(["q"]), "attempts": pa.array([1]), "correct": pa.array([1])}
         assert cast(RESPONSES, model=pa.array([7]), **rest)["model"].to_pylist() == ["7"]
         for bad in (pa.array([7.0]), pa.array([True]), pa.array([["a"]])):
             with pytest.raises(InputError, match="identifiers are text"):

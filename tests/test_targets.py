@@ -44,10 +44,10 @@ class TestValidation:
             ("beta:1,2,3", "should read beta:A,B"),
             ("normal:a,b", "should read normal:MEAN,SD"),
             ("beta:0,1", "must be positive"),
-            ("beta:nan,1", "must be positive"),
-            ("beta:inf,1", "must be positive"),
+            ("beta:nan,1", "should read beta:A,B"),
+            ("beta:1_0,1", "should read beta:A,B"),
             ("normal:0.5,0", "sd must be positive"),
-            ("normal:nan,1", "sd must be positive"),
+            ("normal:0.5,٣", "should read normal:MEAN,SD"),
             ("normal:50,1", "almost none of it"),
         ],
     )

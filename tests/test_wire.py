@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
-import threading
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -62,7 +59,7 @@ def encoded(to: str, rows: list[dict[str, Any]] = ROWS, **meta: Any) -> bytes:
 
 def frame(data: bytes, spec: Table = RESPONSES, **options: Any) -> wire.Frame:
     raw = decode.decode(data, options.pop("from_", "auto"), spec, **options)
-    return wire.to_frame(raw, spec, "<stdin>", "bk-test")
+    return wire.to_frame(raw, spec, "<stdin>")
 
 
 def refused(data: bytes, spec: Table = RESPONSES, **options: Any) -> str:
@@ -344,66 +341,3 @@ class TestConcatenation:
     def test_a_table_of_another_kind_is_named(self) -> None:
         assert "'responses/1' (from bk-matrix)" in refused(encoded("arrow"), PARAMETERS)
         assert "'responses/1' (from bk-matrix)" in refused(encoded("json"), PARAMETERS)
-
-
-class TestOutput:
-    """`-o` is all or nothing."""
-
-    def emit(self, path: Path, data: bytes = b"new") -> None:
-        wire.emit(str(path), data)
-
-    def test_a_new_file_has_the_mode_that_the_umask_leaves(self, tmp_path: Path) -> None:
-        old = os.umask(0o027)
-        try:
-            self.emit(tmp_path / "x")
-        finally:
-            os.umask(old)
-        assert (tmp_path / "x").read_bytes() == b"new"
-        assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
-
-    def test_an_old_file_keeps_its_mode_and_its_readers(self, tmp_path: Path) -> None:
-        path = tmp_path / "x"
-        path.write_bytes(b"old")
-        path.chmod(0o604)
-        with path.open("rb") as reader:
-            self.emit(path)
-            assert reader.read() == b"old"
-        assert path.read_bytes() == b"new" and stat.S_IMODE(path.stat().st_mode) == 0o604
-
-    def test_a_symlink_stays_and_its_target_is_replaced(self, tmp_path: Path) -> None:
-        (tmp_path / "deep").mkdir()
-        target, link = tmp_path / "deep" / "x", tmp_path / "link"
-        target.write_bytes(b"old")
-        link.symlink_to("deep/x")
-        self.emit(link)
-        assert link.is_symlink() and target.read_bytes() == b"new"
-        dangling = tmp_path / "dangling"
-        dangling.symlink_to("deep/y")
-        self.emit(dangling)
-        assert (tmp_path / "deep" / "y").read_bytes() == b"new"
-
-    def test_a_fifo_and_a_device_are_written_not_replaced(self, tmp_path: Path) -> None:
-        fifo = tmp_path / "fifo"
-        os.mkfifo(fifo)
-        got: list[bytes] = []
-        reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
-        reader.start()
-        self.emit(fifo)
-        reader.join(10)
-        assert got == [b"new"] and stat.S_ISFIFO(fifo.stat().st_mode)
-        self.emit(Path("/dev/null"))
-        assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-        with pytest.raises(InputError, match="no space left"):
-            self.emit(Path("/dev/full"))
-
-    def test_a_failure_leaves_the_old_file_and_no_rest(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = tmp_path / "x"
-        path.write_bytes(b"old")
-
-        def full(*_: Any) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(InputError, match="no space left"):
-            self.emit(path)
-        assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["x"]

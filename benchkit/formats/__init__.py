@@ -1,46 +1,19 @@
 """Readers of raw results: one module a format, each with ``sniff`` (is it mine?) and ``read`` (columns -> cells).
 
 A reader gets a `Tabular` (columns of any file, lazily) and gives `Cells`: attempts and scores added up by model and
-item, with what else the source said. `readers` lists them in the order in which they are asked.
+item, with what else the source said. `read` asks them in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
-
-import polars as pl
 
 from benchkit.errors import InputError
+from benchkit.formats import counts, long, wide
+from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles, recognise
 from benchkit.formats.tabular import Tabular, open_source
 from benchkit.tables import RESPONSES
-
-
-class Choices(NamedTuple):
-    """What the user decided where a guess would change the numbers; None is not decided."""
-
-    columns: dict[str, str]
-    unscored: str | None
-    duplicates: str | None
-    merge: bool
-    attempts: int | None
-
-
-class Cells(NamedTuple):
-    """One source, added up.
-
-    `frame` has model, item, cluster (text), attempts (int64), correct (float64), unscored (int64) and `bits`: the set
-    of attempt numbers 0..62 as a mask, or null where attempts have no such numbers. One row a model and item; counts
-    may repeat one. `attempts`: model, item and attempt of every row, where attempts are numbered or named.
-    """
-
-    frame: pl.DataFrame
-    format: str
-    rows: int
-    where: str
-    attempts: pl.LazyFrame | None = None
-
 
 Sniff = Callable[[Tabular, Roles], bool]
 Read = Callable[[Tabular, Roles, Choices], Cells]
@@ -48,8 +21,6 @@ Read = Callable[[Tabular, Roles, Choices], Cells]
 
 def read(tab: Tabular, choices: Choices) -> Cells:
     """Read one source by the first reader that recognises it; InputError names what was found and the options."""
-    from benchkit.formats import counts, long, wide
-
     tag = tab.meta.get("table")
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from benchkit.errors import InputError
 
 
-def check_clusters(*parts: pl.DataFrame) -> None:
+def check_clusters(parts: Sequence[pl.DataFrame], where: str | None = None) -> None:
     """Raise InputError where the rows (item, cluster) of all parts give one item two clusters, or one and none."""
     seen = pl.concat([p.select("item", "cluster") for p in parts]).unique()
     if seen["cluster"].null_count() == seen.height:
@@ -18,4 +20,4 @@ def check_clusters(*parts: pl.DataFrame) -> None:
         shown = [
             "no cluster" if c is None else f"cluster '{c}'" for c in sorted(clusters, key=lambda c: (c is None, c))
         ]
-        raise InputError(f"item '{item}' is in {shown[0]} and in {shown[1]}", where="" if len(parts) > 2 else None)
+        raise InputError(f"item '{item}' is in {shown[0]} and in {shown[1]}", where=where)

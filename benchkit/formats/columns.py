@@ -46,6 +46,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         played[name] = role
     for role, known in NAMES.items():
         if role in told:
+            told = told | {role: next((n for n in names if n.strip() == told[role].strip()), told[role])}
             if told[role] not in names:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown})")

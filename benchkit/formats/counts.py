@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
-import pyarrow as pa
 
 from benchkit.casting import to_contract
 from benchkit.errors import InputError
+from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles
-from benchkit.formats.long import identifier
-from benchkit.formats.tabular import Tabular
+from benchkit.formats.tabular import Tabular, identifier
 from benchkit.tables import RESPONSES, check_responses
-
-if TYPE_CHECKING:
-    from benchkit.formats import Cells, Choices
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
@@ -25,10 +19,10 @@ def sniff(tab: Tabular, roles: Roles) -> bool:
 
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Check the counts as a responses table is checked; repeated keys are found when the sources are merged."""
-    from benchkit.formats import Cells
-
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; rows here are counts, which --merge sum adds up")
+    if choices.unscored:
+        raise InputError("--unscored is for attempts; rows here are counts of scored ones")
     if choices.attempts is not None:
         raise InputError("--attempts is for rates in a wide table; here the counts stand in a column")
     for column in (roles.model, roles.item, roles.cluster):
@@ -40,9 +34,8 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         if getattr(roles, name)
     }
     data = tab.frame.select(*wanted.values()).collect().to_arrow()
-    columns = {role: data[name].combine_chunks() for role, name in wanted.items()}
-    chunked = {k: pa.chunked_array([v]) if not isinstance(v, pa.ChunkedArray) else v for k, v in columns.items()}
-    table = to_contract(chunked, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
+    columns = {role: data[name] for role, name in wanted.items()}
+    table = to_contract(columns, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
     check_responses(table, tab.line, unique=not choices.merge)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
@@ -52,7 +45,6 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         "cluster",
         pl.col("attempts").cast(pl.Int64),
         "correct",
-        pl.lit(0, pl.Int64).alias("unscored"),
         pl.lit(None, pl.Int64).alias("bits"),
     )
     return Cells(frame, f"counts ({tab.format})", table.num_rows, tab.where)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from benchkit.errors import InputError
+from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.clusters import check_clusters
 from benchkit.formats.columns import Roles
-from benchkit.formats.tabular import Tabular
-
-if TYPE_CHECKING:
-    from benchkit.formats import Cells, Choices
+from benchkit.formats.tabular import Tabular, identifier
 
 UNSCORED = ("", "na", "n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
@@ -32,11 +28,13 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     Errors: an identifier is missing, a score is no number in [0,1], an attempt has no score (and `choices.unscored`
     doesn't say what that means), an attempt stands twice (and `choices.duplicates` doesn't say which counts).
     """
-    from benchkit.formats import Cells
-
     if choices.attempts is not None:
         raise InputError("--attempts is for rates in a wide table; here a row is one attempt")
-    lf = normalise(tab, roles)
+    every = normalise(tab, roles)
+    lf, dropped = every, 0
+    if choices.unscored == "drop":  # such a row is no attempt: it stands in nobody's way
+        dropped = int(every.filter(_no_score()).select(pl.len()).collect().item())
+        lf = lf.filter(~_no_score())
     if choices.duplicates == "first":
         lf = lf.unique(["model", "item", "attempt"], keep="first", maintain_order=True)
     elif choices.duplicates == "last":
@@ -45,21 +43,20 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     total = sums.select(pl.col("rows", "blank", "unnamed", "invalid", "unscored", "fractional", "again").sum()).row(0)
     rows, blank, unnamed, invalid, unscored, fractional, again = (int(v) for v in total)
     if unnamed:
-        raise InputError(_locate(tab, roles, lf, _unnamed(), "the model or the item is missing"))
+        raise InputError(f"{_locate(tab, every, _unnamed())}: the model or the item is missing")
     if invalid:
-        raise InputError(_invalid(tab, roles, lf))
+        raise InputError(_invalid(tab, roles, every))
     if unscored and choices.unscored is None:
-        raise InputError(_unscored(tab, lf, unscored, rows - blank))
+        raise InputError(_unscored(tab, every))
     if again and choices.duplicates is None:
-        _check_duplicates(tab, roles, lf, sums.filter(pl.col("again") > 0))
+        _check_duplicates(tab, roles, every, sums.filter(pl.col("again") > 0), drop=choices.unscored == "drop")
     if fractional:
         sums = _add_up(lf, _exact_sum())
     sums = sums.filter(pl.col("model").is_not_null())
-    check_clusters(sums.select("item", "cluster"), sums.select("item", cluster="cluster_max"))
-    kept = pl.col("rows") - (pl.col("unscored") if choices.unscored == "drop" else 0)
-    frame = sums.select("model", "item", "cluster", kept.alias("attempts"), pl.col("correct"), "unscored", "bits")
+    check_clusters([sums.select("item", "cluster"), sums.select("item", cluster="cluster_max")])
+    frame = sums.select("model", "item", "cluster", pl.col("rows").alias("attempts"), "correct", "bits")
     attempts = lf.select("model", "item", "attempt") if roles.attempt else None
-    return Cells(frame, f"long ({tab.format})", rows - blank, tab.where, attempts)
+    return Cells(frame, f"long ({tab.format})", rows - blank + dropped, tab.where, unscored + dropped, attempts)
 
 
 def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
@@ -101,18 +98,6 @@ def _attempt(column: pl.Expr) -> pl.Expr:
     return pl.when(whole).then(number.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(text)
 
 
-def identifier(tab: Tabular, name: str) -> pl.Expr:
-    """A column of identifiers as text, the empty one as null."""
-    for odd, what in (("number", "floating-point numbers"), ("flag", "flags"), ("nested", "lists or objects")):
-        if odd in tab.kinds.get(name, ()):
-            raise InputError(f"column '{name}' holds {what}; identifiers are text")
-    kind = tab.frame.collect_schema()[name]
-    if not (kind in (pl.String, pl.Categorical, pl.Enum, pl.Null) or kind.is_integer()):
-        raise InputError(f"column '{name}' holds {kind} values; identifiers are text")
-    text = pl.col(name).cast(pl.String)
-    return pl.when(text == "").then(None).otherwise(text)
-
-
 def _unnamed() -> pl.Expr:
     """A row with a score but without model or item; a line without either and without a score is blank."""
     return (pl.col("model").is_null() | pl.col("item").is_null()) & ~_blank()
@@ -120,6 +105,10 @@ def _unnamed() -> pl.Expr:
 
 def _blank() -> pl.Expr:
     return pl.all_horizontal(pl.col("model", "item", "raw").is_null())
+
+
+def _no_score() -> pl.Expr:
+    return pl.col("raw").is_null() & ~_blank()
 
 
 def _not_a_score() -> pl.Expr:
@@ -140,7 +129,7 @@ def _add_up(lf: pl.LazyFrame, correct: pl.Expr) -> pl.DataFrame:
             _blank().sum().cast(pl.Int64).alias("blank"),
             _unnamed().sum().cast(pl.Int64).alias("unnamed"),
             _not_a_score().sum().cast(pl.Int64).alias("invalid"),
-            (pl.col("raw").is_null() & ~_blank()).sum().cast(pl.Int64).alias("unscored"),
+            _no_score().sum().cast(pl.Int64).alias("unscored"),
             (score != score.round()).sum().cast(pl.Int64).alias("fractional"),
             correct.alias("correct"),
             bit.bitwise_or().alias("bits"),
@@ -178,30 +167,32 @@ def _exact_sum() -> pl.Expr:
     return digits[0] / size + (digits[1] + digits[2] / size) / size**2
 
 
-def _locate(tab: Tabular, roles: Roles, lf: pl.LazyFrame, bad: pl.Expr, what: str) -> str:
-    row = lf.with_row_index("row").filter(bad).head(1).collect()
-    return f"row {tab.line(int(row['row'][0]))}: {what}"
+def _locate(tab: Tabular, every: pl.LazyFrame, bad: pl.Expr) -> str:
+    row = every.with_row_index("row").filter(bad).head(1).collect()
+    return f"row {tab.line(int(row['row'][0]))}"
 
 
-def _invalid(tab: Tabular, roles: Roles, lf: pl.LazyFrame) -> str:
-    row = lf.with_row_index("row").filter(_not_a_score()).head(1).collect()
+def _invalid(tab: Tabular, roles: Roles, every: pl.LazyFrame) -> str:
+    row = every.filter(_not_a_score()).head(1).collect()
     what = "outside [0,1]" if row["score"][0] is not None else "no score: a number in [0,1], true or false"
-    return f"row {tab.line(int(row['row'][0]))}: {roles.score} ('{row['raw'][0]}') is {what}"
+    return f"{_locate(tab, every, _not_a_score())}: {roles.score} ('{row['raw'][0]}') is {what}"
 
 
-def _unscored(tab: Tabular, lf: pl.LazyFrame, unscored: int, rows: int) -> str:
-    lines = lf.with_row_index("row").filter(pl.col("raw").is_null() & ~_blank()).head(3).collect()["row"]
-    shown = ", ".join(str(tab.line(int(i))) for i in lines) + (", ..." if unscored > 3 else "")
+def _unscored(tab: Tabular, every: pl.LazyFrame) -> str:
+    count, rows = every.select(_no_score().sum(), (~_blank()).sum().alias("rows")).collect().row(0)
+    lines = every.with_row_index("row").filter(_no_score()).head(3).collect()["row"]
+    shown = ", ".join(str(tab.line(int(i))) for i in lines) + (", ..." if count > 3 else "")
     return (
-        f"{unscored} of {rows} attempts have no score (row{'s' if unscored > 1 else ''} {shown}): "
+        f"{count} of {rows} attempts have no score (row{'s' if count > 1 else ''} {shown}): "
         "choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
     )
 
 
-def _check_duplicates(tab: Tabular, roles: Roles, lf: pl.LazyFrame, suspects: pl.DataFrame) -> None:
+def _check_duplicates(tab: Tabular, roles: Roles, every: pl.LazyFrame, suspects: pl.DataFrame, *, drop: bool) -> None:
     """Whether an attempt of the suspect cells really stands twice, compared by value."""
     key = ["model", "item", "attempt"]
-    rows = lf.with_row_index("row").join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
+    rows = every.with_row_index("row").filter(~_no_score() if drop else pl.lit(True))
+    rows = rows.join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
     twice = rows.group_by(key).agg(pl.len(), pl.col("row").sort().head(2)).filter(pl.col("len") > 1).collect()
     if twice.is_empty():
         return

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from benchkit.errors import InputError
-from benchkit.formats import Cells
+from benchkit.formats.cells import Cells
 from benchkit.formats.clusters import check_clusters
 from benchkit.tables import RESPONSES, check_responses, codes
 
@@ -24,11 +24,11 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     names both sources, unless it was said that sums are to be added (`add`) or that rows are attempts (`duplicates`).
     """
     rows = pl.concat([p.frame.with_columns(pl.lit(n, pl.Int64).alias("part")) for n, p in enumerate(parts)])
-    again = _repeated(rows)
+    again = _repeated(rows) if len(parts) > 1 or add else np.zeros(rows.height, bool)
     if again.any() and not add and duplicates != "attempt":
         _refuse_overlap(rows.filter(again), parts, duplicates)
     if len(parts) > 1:
-        check_clusters(*(p.frame for p in parts), pl.DataFrame(schema={"item": pl.String, "cluster": pl.String}))
+        check_clusters([p.frame for p in parts], where="")
     rows = rows.filter(pl.col("attempts") > 0)
     columns = ["model", "item", "attempts", "correct", "cluster"]
     if again.any():
@@ -47,7 +47,7 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
         raise InputError(f"model '{many['model'][0]}', item '{many['item'][0]}': more than {MOST} attempts")
     table = pa.table({name: rows[name].to_arrow() for name in columns}).cast(RESPONSES.schema())
     table = table.sort_by([("model", "ascending"), ("item", "ascending")])
-    check_responses(table, lambda i: i + 1)
+    check_responses(table, lambda i: i + 1, unique=False)
     return table
 
 
@@ -63,48 +63,48 @@ def _repeated(rows: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _refuse_overlap(rows: pl.DataFrame, parts: Sequence[Cells], duplicates: str | None) -> None:
     """Raise where a pair that several rows hold is not made of different attempts."""
     union = pl.col("bits").bitwise_or().bitwise_count_ones()
-    shared = (
+    suspects = (
         rows.group_by("model", "item")
         .agg(
-            pl.col("part").min().alias("first"),
-            pl.col("part").max().alias("last"),
+            pl.col("part").sort(),
             (pl.col("bits").is_null().any() | (union < pl.col("bits").bitwise_count_ones().sum())).alias("clash"),
         )
         .filter("clash")
-        .sort("model", "item")
     )
-    involved = {int(n) for n in rows["part"].unique()}
-    if not shared.is_empty() and all(parts[n].attempts is not None for n in involved):
-        shared = _same_attempts(shared, [parts[n].attempts for n in sorted(involved)])
-    if shared.is_empty():
+    told = [n for n, p in enumerate(parts) if p.attempts is not None]
+    known = suspects["part"].list.eval(pl.element().is_in(told)).list.all()  # every attempt's number is there to see
+    sure = suspects.filter(~known).select("model", "item", "part", attempt=pl.lit(None, pl.String))
+    clashes = pl.concat([sure, _same_attempts(suspects.filter(known), parts)]).sort("model", "item")
+    if clashes.is_empty():
         return
-    found = shared.row(0, named=True)
-    a, b = parts[found["first"]].where, parts[found["last"]].where
+    found = clashes.row(0, named=True)
+    a, b = (parts[n].where for n in found["part"][:2])
     both = f"in {a} and in {b}" if a != b else f"twice in {a}"
-    which = f" attempt '{found['attempt']}'" if "attempt" in found else ""
+    which = f" attempt '{found['attempt']}'" if found["attempt"] is not None else ""
     hint = "; --duplicates chooses within one source only" if duplicates else ""
     raise InputError(
-        f"model '{found['model']}', item '{found['item']}'{which} stand {both} ({shared.height} such pairs): "
+        f"model '{found['model']}', item '{found['item']}'{which} stand {both} ({clashes.height} such pairs): "
         f"--merge sum adds them up{hint}",
         where="",
     )
 
 
-def _same_attempts(shared: pl.DataFrame, attempts: Sequence[pl.LazyFrame | None]) -> pl.DataFrame:
+def _same_attempts(suspects: pl.DataFrame, parts: Sequence[Cells]) -> pl.DataFrame:
     """Those of the pairs where one attempt's number or name really stands in two sources."""
-    key = ["model", "item", "attempt"]
-    each = [lf.unique(key) for lf in attempts if lf is not None]
-    twice = (
-        pl.concat(each)
-        .join(shared.lazy().select("model", "item"), on=["model", "item"], how="semi")
-        .group_by(key)
-        .len()
-        .filter(pl.col("len") > 1)
-        .group_by("model", "item")
-        .agg(pl.col("attempt").sort().first())
-        .collect()
-    )
-    return shared.join(twice, on=["model", "item"]).sort("model", "item")
+    wanted = suspects.select("model", "item").lazy()
+    seen = [
+        p.attempts.join(wanted, on=["model", "item"], how="semi")
+        .unique()
+        .with_columns(pl.lit(n, pl.Int64).alias("part"))
+        for n, p in enumerate(parts)
+        if p.attempts is not None
+    ]
+    if not seen or suspects.is_empty():
+        return suspects.select("model", "item", "part", attempt=pl.lit(None, pl.String)).clear()
+    twice = pl.concat(seen).group_by("model", "item", "attempt").agg(pl.col("part").sort())
+    twice = twice.filter(pl.col("part").list.len() > 1).sort("attempt")
+    first = twice.group_by("model", "item", maintain_order=True).first()
+    return first.select("model", "item", "part", "attempt").collect()
 
 
 def sources(parts: Sequence[Cells]) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def sources(parts: Sequence[Cells]) -> list[dict[str, Any]]:
                 "models": f["model"].n_unique(),
                 "items": f["item"].n_unique(),
                 "attempts": int(f["attempts"].sum()),
-                "unscored": int(f["unscored"].sum()),
+                "unscored": p.unscored,
             }
         )
     return out

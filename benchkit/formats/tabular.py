@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from benchkit import csvtext, decode, jsontext
+from benchkit import csvtext, decode, jsontext, output
 from benchkit.errors import InputError
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
@@ -32,7 +32,7 @@ class Tabular(NamedTuple):
     """One source as columns. Fields of CSV and values of JSON are text; other formats keep their types.
 
     `line` maps a row's index in `frame` to the number that messages give it. `meta` is benchkit's own metadata, where
-    the source is one of its tables. `kinds`: what kinds of JSON values a column holds.
+    the source is one of its tables. `kinds`: what kinds of values a column holds, where its type does not tell.
     """
 
     frame: pl.LazyFrame
@@ -49,7 +49,7 @@ def open_source(name: str | None, from_: str, *, unterminated: bool = False) -> 
     """Open a named file, or standard input (None or '-'), by its content."""
     where = "<stdin>" if name in (None, "-") else str(name)
     data: bytes | None = None
-    if name in (None, "-") or not stat.S_ISREG(os.stat(str(name)).st_mode):
+    if name in (None, "-") or not _can_reopen(str(name)):
         data = read_bytes(name)
     else:
         with open(str(name), "rb") as f:
@@ -75,7 +75,12 @@ def open_source(name: str | None, from_: str, *, unterminated: bool = False) -> 
     raw = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
     frame = pl.from_arrow(pa.table(raw.columns))
     assert isinstance(frame, pl.DataFrame)
-    return Tabular(frame.lazy(), raw.names, raw.line, raw.format, where, raw.meta, raw.notes, {})
+    return Tabular(frame.lazy(), raw.names, raw.line, raw.format, where, raw.meta, raw.notes, _nested(frame.lazy()))
+
+
+def _can_reopen(name: str) -> bool:
+    """Whether the name is that of a file, which opened again starts at its first byte."""
+    return stat.S_ISREG(os.stat(name).st_mode) and output.descriptor(name) is None
 
 
 def _scan(names: list[str], batches: Callable[[list[str]], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
@@ -113,7 +118,7 @@ def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
     return Tabular(_scan(names, batches), names, line, "tsv" if shape.separator == "\t" else "csv", where, {}, [], {})
 
 
-def _json(source: jsontext.Open, from_: str, where: str) -> Tabular:
+def _json(source: csvtext.Open, from_: str, where: str) -> Tabular:
     found = jsontext.rows(source, from_, None)
     kinds: dict[str, set[str]] = {}
     for _, row in found.each():
@@ -156,8 +161,8 @@ def _text(rows: list[dict[str, Any]], columns: list[str]) -> pl.DataFrame:
 
 def _parquet(name: str) -> Tabular | None:
     """A lazy scan; None where the file is one of benchkit's tables (which are small), or polars can't take its name."""
-    with pa.OSFile(name) as f:
-        schema = decode.check_parquet(f)
+    with open(name, "rb") as f:
+        schema = decode.check_parquet(pa.PythonFile(f, mode="r"))
     twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
     if twice:
         raise InputError(f"column '{twice[0]}' stands twice")
@@ -167,4 +172,23 @@ def _parquet(name: str) -> Tabular | None:
         return None
     if any(key.startswith(b"benchkit.") for key in schema.metadata or {}):
         return None
-    return Tabular(pl.scan_parquet(name, glob=False), schema.names, lambda i: i + 1, "parquet", name, {}, [], {})
+    frame = pl.scan_parquet(name, glob=False)
+    return Tabular(frame, schema.names, lambda i: i + 1, "parquet", name, {}, [], _nested(frame))
+
+
+def _nested(frame: pl.LazyFrame) -> dict[str, set[str]]:
+    """The columns whose values are no single text, number or flag."""
+    types = frame.collect_schema().items()
+    return {name: {"nested"} for name, kind in types if kind.is_nested() or kind in (pl.Binary, pl.Object)}
+
+
+def identifier(tab: Tabular, name: str) -> pl.Expr:
+    """A column of identifiers as text, the empty one as null."""
+    for odd, what in (("number", "floating-point numbers"), ("flag", "flags"), ("nested", "lists or objects")):
+        if odd in tab.kinds.get(name, ()):
+            raise InputError(f"column '{name}' holds {what}; identifiers are text")
+    kind = tab.frame.collect_schema()[name]
+    if not (kind in (pl.String, pl.Categorical, pl.Enum, pl.Null) or kind.is_integer()):
+        raise InputError(f"column '{name}' holds {kind} values; identifiers are text")
+    text = pl.col(name).cast(pl.String)
+    return pl.when(text == "").then(None).otherwise(text)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from benchkit.errors import InputError
+from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles
-from benchkit.formats.long import UNSCORED, identifier
-from benchkit.formats.tabular import Tabular
-
-if TYPE_CHECKING:
-    from benchkit.formats import Cells, Choices
+from benchkit.formats.long import UNSCORED
+from benchkit.formats.tabular import Tabular, identifier
 
 OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII)
@@ -30,10 +27,10 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
 
     An empty cell is a pair that was not tried. Errors: a cell that is none of these; a row whose name stands before.
     """
-    from benchkit.formats import Cells
-
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
+    if choices.unscored:
+        raise InputError("--unscored is for attempts; in a wide table an empty cell is a pair that was not tried")
     key, others = (roles.model, "item") if roles.model else (roles.item, "model")
     role = "model" if roles.model else "item"
     assert key is not None
@@ -84,7 +81,6 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         pl.col("\0cluster").alias("cluster"),
         "attempts",
         "correct",
-        pl.lit(0, pl.Int64).alias("unscored"),
         pl.lit(None, pl.Int64).alias("bits"),
     )
     shape = "wide" if role == "model" else "wide, transposed"

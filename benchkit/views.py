@@ -1,0 +1,144 @@
+"""What people see of each result on a terminal: a few lines, then a table that fits 80 columns for usual identifiers.
+
+JSON holds everything; here columns are few. A star marks the rows to look at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from benchkit.text import Show, View, natural, nested
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARK = Show("mark", "")
+
+
+def _starred(rows: Sequence[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
+    return [{**row, "mark": "*" if row[key] else ""} for row in rows]
+
+
+def _listed(label: str, names: Sequence[str]) -> str:
+    return f"{label} ({len(names)}): {', '.join(names)}" if names else f"{label}: none"
+
+
+def responses(table: pa.Table, missing: int) -> View:
+    """The size of a responses table, then its rows."""
+    models, items = (len(table[c].unique()) for c in ("model", "item"))
+    attempts = sum(table["attempts"].to_pylist())
+    summary = [f"{models} models, {items} items, {table.num_rows} cells ({missing} missing), {attempts} attempts"]
+    columns = [Show("model", "model"), Show("item", "item"), Show("attempts", "attempts")]
+    columns.append(Show("correct", "correct", "g"))
+    if table["cluster"].null_count < table.num_rows:
+        columns.append(Show("cluster", "cluster"))
+    return View(summary, columns, order=lambda row: (natural(row["model"]), natural(row["item"])))
+
+
+def diagnosis(document: Mapping[str, Any]) -> View:
+    """Whether the table is whole and how much of it carries the ranking, then its items."""
+    summary = ["{n_models} models, {n_items} items, {missing_cells} missing cells".format_map(document)]
+    numbers = [("alpha", "Cronbach's alpha"), ("n_eff", "effective items")]
+    summary += [f"{label} {document[key]:.3g}" for key, label in numbers if document[key] is not None]
+    summary += [_listed("solved by all", document["solved_by_all"])]
+    summary += [_listed("solved by none", document["solved_by_none"])]
+    heads = {"item": "item", "attempts": "attempts", "rate": "rate", "share_of_spread": "spread",
+             "item_rest_correlation": "rest r", "information": "info", "inversion_rate": "inverted"}  # fmt: skip
+    return View(summary, [Show(k, h, ".1f" if k == "information" else ".3f") for k, h in heads.items()],
+                order=lambda row: natural(row["item"]))  # fmt: skip
+
+
+def parameters(table: pa.Table, fit: Mapping[str, Any]) -> View:
+    """How a fit was made and whether it can be trusted, then its rows."""
+    rows = table.drop(["draws"]).to_pylist()
+    count = {kind: sum(row["kind"] == kind for row in rows) for kind in ("item", "model")}
+    summary = [f"{count['item']} items, {count['model']} models, by {fit['method']}"]
+    nuts = fit["method"] == "nuts"
+    if nuts:
+        worst = [("R-hat", "max_rhat", ".3f"), ("bulk ESS", "min_ess_bulk", ".0f"), ("tail ESS", "min_ess_tail", ".0f")]
+        shown = (f"{label} {'undefined' if fit[k] is None else format(fit[k], spec)}" for label, k, spec in worst)
+        made = f"{fit['chains']} x {fit['draws']} draws, {fit['divergences']} divergences"
+        summary.append(f"{made}; worst {', '.join(shown)}")
+    if any(row["boundary"] for row in rows):
+        summary.append("* all attempts right, or all wrong: the place rests on the prior")
+    for row in rows:
+        sizes = [row[k] for k in ("ess_bulk", "ess_tail") if row[k] is not None]
+        row["ess"] = min(sizes) if len(sizes) == 2 else None
+    heads = {"kind": "kind", "id": "id", "mean": "mean", "sd": "sd", "lower": "lower", "upper": "upper"}
+    spec = {"rhat": ".3f", "ess": ".0f"}
+    if nuts:
+        heads |= {"rhat": "R-hat", "ess": "ESS"}
+    columns = [MARK, *(Show(k, h, spec.get(k, ".2f")) for k, h in heads.items())]
+    return View(summary, columns, _starred(rows, "boundary"), order=lambda row: (row["kind"], natural(row["id"])))
+
+
+def metrics(document: Mapping[str, Any]) -> View:
+    """Each metric beside chance, the companions and the posterior."""
+    rows = [
+        {
+            "metric": label,
+            "value": document[name],
+            "mark": "*" if name in document["flags"] else "",
+            "chance": nested(document, "baseline", name, "mean"),
+            "q95": nested(document, "baseline", name, "q95"),
+            "p": nested(document, "baseline", name, "p"),
+            "failure": nested(document, "companion", "failure", name),
+            "trimmed": nested(document, "companion", "drop_boundary", name),
+            "lower": nested(document, "intervals", name, "lower"),
+            "upper": nested(document, "intervals", name, "upper"),
+        }
+        for name, label in (("ddm", "DDM"), ("max_gap", "max gap"), ("top_gap_sum", f"top-{document['top']} gap sum"))
+    ]
+    keys = ("metric", "value", "chance", "q95", "p", "failure", "trimmed", "lower", "upper")
+    shown = keys if document["intervals"] is not None else keys[:-2]
+    edge = document["boundary_items"]
+    summary = [
+        f"{document['items']} items, {document['distinct_difficulties']} distinct difficulties"
+        + (f", boundary items: {edge}" if edge is not None else ""),
+        f"normalised by {document['normalize']}, against {document['target']}",
+    ]
+    if document["flags"]:
+        summary.append("* at or above the threshold for a flag")
+    return View(summary, [MARK, *(Show(k, "95%" if k == "q95" else k) for k in shown)], rows)
+
+
+def gaps(document: Mapping[str, Any]) -> View:
+    """The gaps, where a new item should go, and the items to start from."""
+    heads = {"gap": "gap", "width": "width", "lower": "from", "upper": "to", "midpoint": "midpoint",
+             "midpoint_logit": "logit", "parents": "parents"}  # fmt: skip
+    summary = [f"{document['items']} items, difficulties normalised by {document['normalize']}"]
+    return View(summary, [Show(k, h) for k, h in heads.items()])
+
+
+def ranks(document: Mapping[str, Any]) -> View:
+    """Who could be first, then the ranking."""
+    summary = [f"{len(document['models'])} models ranked on {document['items']} items, level {document['level']:g}"]
+    summary += [_listed("* could be first", document["contenders"])]
+    summary += [_listed("not proven worse than any", document["best_set"])]
+    summary += [f"not ranked: {row['model']} lacks {len(row['missing'])} items" for row in document["excluded"]]
+    rows = [
+        row | {"range": f"{row['rank_lower']}-{row['rank_upper']}"}
+        for row in _starred(document["models"], "could_be_first")
+    ]
+    heads = {"model": "model", "rank": "rank", "range": "range", "p_first": "p first", "score": "score",
+             "attempts_half_width": "+-tries", "items_half_width": "+-items"}  # fmt: skip
+    return View(summary, [MARK, *(Show(k, h) for k, h in heads.items())], rows)
+
+
+def pairs(document: Mapping[str, Any]) -> View:
+    """How many differences are significant, then the pairs."""
+    reference, rows = document["reference"], document["pairs"]
+    against = "every pair" if reference is None else f"against {reference}"
+    summary = [
+        f"{len(rows)} pairs, {against}; family of {document['family_size']} adjusted by {document['adjust']}",
+        f"* significant at {document['alpha']:g}: {document['significant']} ({document['significant_raw']} unadjusted)",
+    ]
+    heads = {"model_a": "model", "model_b": "compared with", "difference": "diff.", "discordant": "discord.", "p": "p",
+             "p_adjusted": "adjusted", "detectable_difference": "detect.", "p_attempts": "p tries"}  # fmt: skip
+    if reference is not None:
+        del heads["model_a"]
+    del heads["discordant" if any("p_attempts" in row for row in rows) else "p_attempts"]  # both are too wide
+    spec = dict.fromkeys(("p", "p_adjusted", "p_attempts"), ".2g")
+    return View(summary, [MARK, *(Show(k, h, spec.get(k, ".3f")) for k, h in heads.items())],
+                _starred(rows, "significant"))  # fmt: skip
