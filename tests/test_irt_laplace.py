@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchkit.irt.laplace import information, laplace
+from benchkit.irt.laplace import laplace
 from benchkit.irt.model import Data, Priors, check_data, sigmoid
 
 
@@ -139,13 +139,14 @@ class TestValidation:
             assert np.isfinite(x).all()
         assert min(fit.sigma_theta, fit.sigma_b) > 0.05
 
-    def test_information(self):
-        data = simulate(7, 4, 6)
-        fit = laplace(data, Priors())
-        p = 1 / (1 + np.exp(fit.b[None] - fit.theta[:, None]))
-        by_model, by_item = information(data, fit)
-        np.testing.assert_allclose(by_model, (data.attempts * p * (1 - p)).sum(1))
-        np.testing.assert_allclose(by_item, (data.attempts * p * (1 - p)).sum(0))
+
+class TestPriors:
+    def test_every_prior_that_may_be_given_is_converged_with(self):
+        rng = np.random.default_rng(3)
+        assert laplace(simulate(3, 1, 3), Priors(0.1, 100, 0.02)).converged
+        for k in range(20):
+            scales = 10 ** rng.uniform(-2, 2, 3)
+            assert laplace(simulate(k, 2, 5), Priors(*scales)).converged
 
 
 class TestCoverage:

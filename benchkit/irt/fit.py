@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,7 +90,7 @@ def fit(
         threading.Thread(target=preload, daemon=True).start()
     mode = laplace(data, priors)
     if not mode.converged:
-        warnings.append("the mode was not found to full precision: look at the data for extreme counts")
+        warnings.append("the mode was not found to full precision: look for extreme counts or priors")
 
     diagnostics: dict[str, Any] = {
         "model": "1pl",
@@ -222,7 +221,7 @@ def _sampler_warnings(d: dict[str, Any]) -> list[str]:
     if d["min_e_bfmi"] is None or not d["min_e_bfmi"] >= BFMI:
         value = "undefined" if d["min_e_bfmi"] is None else f"{d['min_e_bfmi']:.2f}"
         out.append(f"energies mix slowly (E-BFMI {value}, wanted {BFMI}): raise --draws, or set tighter priors")
-    if d["saturated_trees"] > kept // 100 and math.isfinite(kept):
+    if d["saturated_trees"] > kept // 100:
         out.append(
             f"{d['saturated_trees']} of {kept} trajectories were cut at {2 ** d['max_treedepth'] - 1} gradients: raise "
             f"--max-treedepth (now {d['max_treedepth']})"

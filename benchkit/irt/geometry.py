@@ -31,6 +31,9 @@ H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v"
 # logits beyond which the likelihood is taken as flat: half the logarithm of the largest float32, float64
 LIMIT_SINGLE, LIMIT_DOUBLE = 43, 350
 
+# NUTS steps that one call of the compiled program may take
+BLOCK = 64
+
 # knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
 KNOTS, REACH = 49, 6.0
 
@@ -123,7 +126,7 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
     ref = (o.n * softplus).sum(0)
     pad_u, pad_v = pad or padded(size_u, size_v)
 
-    def wide(x: Array, size: int, value: float = 0.0) -> Array:
+    def pad_to(x: Array, size: int, value: float = 0.0) -> Array:
         return np.append(x, np.full(size - x.size, value))
 
     def block(x: Array, rows_: int, cols: int) -> Array:
@@ -137,18 +140,18 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         h=np.array([scalars[name] for name in H]),
         curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u),
         curve_v=sigma_curve(size_v, float(sig[1]), e_v, s_v),
-        u0=wide(u, pad_u),
-        g=wide(grad_u, pad_u),
-        lam=wide(lam, pad_u, 1.0),
-        ela=wide(ela, pad_u),
-        y_u=wide(y_u, pad_u),
-        mask_u=wide(np.ones(size_u), pad_u),
-        v0=wide(v, pad_v),
-        G=wide(grad_v, pad_v),
-        wl=wide(wl, pad_v),
-        y_v=wide(y_v, pad_v),
-        ref=wide(ref, pad_v),
-        mask_v=wide(np.ones(size_v), pad_v),
+        u0=pad_to(u, pad_u),
+        g=pad_to(grad_u, pad_u),
+        lam=pad_to(lam, pad_u, 1.0),
+        ela=pad_to(ela, pad_u),
+        y_u=pad_to(y_u, pad_u),
+        mask_u=pad_to(np.ones(size_u), pad_u),
+        v0=pad_to(v, pad_v),
+        G=pad_to(grad_v, pad_v),
+        wl=pad_to(wl, pad_v),
+        y_v=pad_to(y_v, pad_v),
+        ref=pad_to(ref, pad_v),
+        mask_v=pad_to(np.ones(size_v), pad_v),
         q=block(q, pad_u, pad_u),
         w=block(w, pad_u, pad_v),
         n=block(o.n, pad_u, pad_v),

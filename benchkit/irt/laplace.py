@@ -18,7 +18,7 @@ import numpy as np
 
 from benchkit.irt.model import Array, Data, Priors, sigmoid
 
-_MAX_ITERATIONS = 300
+_MAX_ITERATIONS = 3000
 
 
 class Oriented(NamedTuple):
@@ -181,10 +181,3 @@ def _squares(kept: Array) -> float:
 def _inverse(h: Array) -> Array:
     half = np.linalg.inv(np.linalg.cholesky(h))
     return half.T @ half
-
-
-def information(data: Data, fit: Laplace) -> tuple[Array, Array]:
-    """Fisher information sum n p (1-p) at the mode, of each model (N,) and of each item (M,)."""
-    p = sigmoid(fit.theta[:, None] - fit.b[None, :])
-    w = data.attempts * p * (1 - p)
-    return w.sum(1), w.sum(0)

@@ -13,23 +13,19 @@ import jax.numpy as jnp
 from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
 from blackjax.mcmc import metrics, nuts
 
-from benchkit.irt.geometry import KNOTS, LIMIT_DOUBLE, LIMIT_SINGLE, REACH, Geometry, H
-
-# NUTS steps that one call of the compiled program may take.
-BLOCK = 64
+from benchkit.irt.geometry import BLOCK, KNOTS, LIMIT_DOUBLE, LIMIT_SINGLE, REACH, Geometry, H
 
 
 class Draws(NamedTuple):
     """What ``advance`` returns of each step (rows beyond the steps taken are zero).
 
-    x (BLOCK, 3 + S + L): mu, sigma_u, sigma_v, u, v. energy, acceptance (BLOCK,) floats.
+    x (BLOCK, 3 + S + L): mu, sigma_u, sigma_v, u, v. energy (BLOCK,) floats.
     divergent, saturated (BLOCK,) bool: energy lost; the tree reached its largest depth without a U-turn.
     gradients (BLOCK,) int32: leapfrog steps.
     """
 
     x: Any
     energy: Any
-    acceptance: Any
     divergent: Any
     saturated: Any
     gradients: Any
@@ -207,12 +203,11 @@ def advance(
         hyper = jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)])
         x = jnp.concatenate([hyper, dev_u + a_u * mu, dev_v + a_v * mu]).astype(jnp.float32)
         full = (info.num_trajectory_expansions >= max_treedepth) & ~info.is_turning & ~info.is_divergent
-        row = Draws(x, info.energy, info.acceptance_rate, info.is_divergent, full, info.num_integration_steps)
+        row = Draws(x, info.energy, info.is_divergent, full, info.num_integration_steps)
         return state, da, jax.tree.map(lambda all_, one: all_.at[i].set(one.astype(all_.dtype)), out, row)
 
     out = Draws(
         jnp.zeros((BLOCK, z.shape[0]), jnp.float32),
-        jnp.zeros(BLOCK, z.dtype),
         jnp.zeros(BLOCK, z.dtype),
         jnp.zeros(BLOCK, bool),
         jnp.zeros(BLOCK, bool),

@@ -24,28 +24,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import KNOTS, LIMIT_SINGLE, Geometry, H, wants_exact
+from benchkit.irt.geometry import BLOCK, KNOTS, LIMIT_SINGLE, Geometry, H, wants_exact
 from benchkit.irt.model import Array
-
-# program.BLOCK, repeated here because that module imports JAX and BlackJAX.
-BLOCK = 64
 
 
 class Chains(NamedTuple):
     """Draws and the sampler's own record, chains x draws first.
 
     x (chains, draws, 3 + S + L) float32: mu_b, sigma_u, sigma_v, u, v, in logits, without padding.
-    energy, acceptance (chains, draws). divergent, saturated (chains, draws) bool. gradients (chains, draws) int32.
-    step_size (chains,): after adaptation.
+    energy (chains, draws). divergent, saturated (chains, draws) bool. gradients (chains, draws) int32.
     """
 
     x: NDArray[np.float32]
     energy: Array
-    acceptance: Array
     divergent: NDArray[np.bool_]
     saturated: NDArray[np.bool_]
     gradients: NDArray[np.int32]
-    step_size: Array
 
 
 Progress = Callable[[int, int], None]
@@ -265,11 +259,9 @@ def sample(
     out = Chains(
         np.empty((chains, draws, kept.size), np.float32),
         np.empty((chains, draws)),
-        np.empty((chains, draws)),
         np.empty((chains, draws), bool),
         np.empty((chains, draws), bool),
         np.empty((chains, draws), np.int32),
-        np.empty(chains),
     )
     size = max(4, min(BLOCK, 4_000_000 // geo.n.size))  # short enough to stop and to report in between
     done = [0] * chains
@@ -302,12 +294,11 @@ def sample(
                     at = start - count - warmup
                     values = [np.asarray(part)[:count] for part in block]
                     out.x[k, at : at + count] = values[0][:, kept]
-                    out.energy[k, at : at + count], out.acceptance[k, at : at + count] = values[1:3]
-                    out.divergent[k, at : at + count], out.saturated[k, at : at + count] = values[3:5]
-                    out.gradients[k, at : at + count] = values[5]
+                    out.energy[k, at : at + count] = values[1]
+                    out.divergent[k, at : at + count], out.saturated[k, at : at + count] = values[2:4]
+                    out.gradients[k, at : at + count] = values[4]
                 done[k] = start
                 news.set()
-        out.step_size[k] = np.exp(float(np.asarray(adaptation)[1]))
 
     with ThreadPoolExecutor(max_workers=min(chains, 2 * (os.cpu_count() or 1))) as pool:
         futures = [pool.submit(run, k) for k in range(chains)]
