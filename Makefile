@@ -14,6 +14,8 @@ help:  ## print the targets
 venv: $(VENV)/.ready  ## create .venv with everything; the commands are .venv/bin/bk-*
 
 $(VENV)/.ready: pyproject.toml benchkit/__init__.py $(wildcard bin/bk-* man/*.[157])
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is not Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
