@@ -15,6 +15,7 @@ from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Tabular, open_source, read
 from benchkit.formats.columns import NAMES
 from benchkit.formats.merge import merge, sources
+from benchkit.tables import doubts
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow")
 PACKED = (".gz", ".zst")
@@ -51,13 +52,14 @@ def collect(args: Namespace) -> Collected:
         if show:
             show(n + 1, len(names))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
+    inherited = [w for t in tables for w in t.meta.get("warnings") or []]
     histories = [t.meta["history"] for t in tables if t.meta.get("history")]
     notes = [note for t in tables for note in t.notes]
+    notes += [w for w in doubts(table) if w not in inherited]
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
     carried = [s for t in tables for s in t.meta.get("sources") or []]
     plain = [p for p, t in zip(parts, tables, strict=True) if not t.meta.get("sources")]
-    inherited = [w for t in tables for w in t.meta.get("warnings") or []]
     return Collected(table, carried + sources(plain), histories[0] if histories else [], inherited, notes)
 
 

@@ -283,6 +283,15 @@ def check_responses(table: pa.Table, line: Line, *, unique: bool = True) -> None
     _check_clusters(table, item, items, line)
 
 
+def doubts(table: pa.Table) -> list[str]:
+    """What a responses table that keeps the contract may still have wrong, in words."""
+    attempts, correct = table["attempts"].to_numpy(), table["correct"].to_numpy()
+    several = attempts > 1
+    if several.any() and (correct[several] <= 1).all() and (correct[several] % 1 != 0).any():
+        return ["no 'correct' is above 1, though attempts are, and some are fractions: are they rates, not sums?"]
+    return []
+
+
 def _check_clusters(table: pa.Table, item: np.ndarray[Any, Any], items: list[str], line: Line) -> None:
     """An item belongs to one cluster, whichever model tried it."""
     if table["cluster"].null_count == table.num_rows:

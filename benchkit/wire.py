@@ -18,7 +18,7 @@ from benchkit.casting import to_contract
 from benchkit.decode import Raw, decode
 from benchkit.encode import serialise
 from benchkit.errors import InputError
-from benchkit.tables import CHECKS, RESPONSES, SORT, TABLES, Table
+from benchkit.tables import CHECKS, RESPONSES, SORT, TABLES, Table, doubts
 
 
 class Frame(NamedTuple):
@@ -69,14 +69,16 @@ def to_frame(raw: Raw, spec: Table, where: str) -> Frame:
     CHECKS[spec.name](table, raw.line)
     table = table.sort_by([(key, "ascending") for key in SORT[spec.name]])
     meta = raw.meta
+    said = [str(w) for w in _expect(meta, "warnings", list) or []]
+    new = [w for w in doubts(table) if w not in said] if spec is RESPONSES else []
     return Frame(
         table,
         _expect(meta, "history", list) or [],
-        [str(w) for w in _expect(meta, "warnings", list) or []],
+        said,
         _expect(meta, "fit", dict),
         _expect(meta, "sources", list),
         where,
-        raw.notes,
+        [*raw.notes, *new],
     )
 
 

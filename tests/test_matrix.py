@@ -276,6 +276,13 @@ class TestCounts:
         ):
             assert said in error(sh, "", f"{head}{row}\n"), row
 
+    def test_rates_where_sums_belong_are_said_once(self, sh: Shell) -> None:
+        text = b"model,item,attempts,correct\na,q,4,0.75\nb,q,4,1\nb,r,4,0\na,r,4,0.5\n"
+        assert "are they rates, not sums?" in sh("bk-matrix -o x.arrow", stdin=text).err
+        assert "rates" not in sh("bk-signflip x.arrow").err
+        assert "are they rates, not sums?" in sh("bk-signflip", stdin=text).err
+        assert "rates" not in sh("bk-rank -t csv", stdin=text.replace(b"b,q,4,1", b"b,q,4,2")).err
+
 
 class TestSeveralSources:
     @pytest.fixture

@@ -199,8 +199,8 @@ def _check_duplicates(tab: Tabular, roles: Roles, every: pl.LazyFrame, suspects:
     found = twice.sort(pl.col("row").list.get(1)).row(0, named=True)
     a, b = (tab.line(int(i)) for i in found["row"])
     which = f" attempt '{found['attempt']}'" if found["attempt"] is not None else ""
-    hint = "" if roles.attempt else " or attempt (each row is one more attempt)"
+    choice = "first or last" if roles.attempt else "first, last or attempt (each row is one more attempt)"
     raise InputError(
         f"rows {a} and {b}: model '{found['model']}', item '{found['item']}'{which} stand twice "
-        f"({twice.height} such keys): choose --duplicates first, last{hint}"
+        f"({twice.height} such keys): choose --duplicates {choice}"
     )
