@@ -41,8 +41,14 @@ lint: venv  ## ruff and mypy, over benchkit/ and bin/
 
 check: lint test  ## lint and test
 
-bench: venv  ## wall times of the commands, into bench/
+bench: venv $(if $(PEERS),bench/venv/.ready)  ## time the commands and the sampler, into bench/; PEERS=1: beside other samplers, an hour
 	$(BIN)/python tests/bench.py
+	$(BIN)/python tests/bench_irt.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
+
+bench/venv/.ready: pyproject.toml
+	test -x bench/venv/bin/python || $(PYTHON) -m venv bench/venv
+	bench/venv/bin/python -m pip install --quiet --disable-pip-version-check '.[bench-peers]'
+	touch $@
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist bench .pytest_cache .mypy_cache .ruff_cache .hypothesis

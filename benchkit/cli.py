@@ -66,19 +66,18 @@ def progress(command: str, what: str) -> Callable[[int, int], None] | None:
     """A progress bar on stderr, `f(done, total)`, or None where stderr is no terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
-    last = 0.0
+    from tqdm import tqdm
+
+    bar: Any = None
 
     def show(done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if done < total and now - last < 0.1:
-            return
-        last = now
-        width = 30
-        full = width * done // max(total, 1)
-        end = "\r\x1b[K" if done >= total else ""
-        sys.stderr.write(f"\r{command}: {what} [{'#' * full}{'.' * (width - full)}] {done}/{total}{end}")
-        sys.stderr.flush()
+        nonlocal bar
+        if bar is None or bar.total != total:
+            bar = tqdm(total=total, desc=f"{command}: {what}", leave=False, dynamic_ncols=True, delay=0.3)
+        bar.update(done - bar.n)
+        if done >= total:
+            bar.close()
+            bar = None
 
     return show
 
@@ -130,11 +129,16 @@ def _within(text: str, value: float, least: float, most: float | None) -> None:
 
 
 class _Option(argparse.Action):
-    """Store a value, and that it was given; where it changes the result also how, for the history."""
+    """Store a value, and that it was given; where it changes the result also how, for the history.
 
-    def __init__(self, *, parse: Callable[[str], Any] | None = None, changes: bool = False, **rest: Any) -> None:
+    The value of a `file` option is an input's name, which the history leaves out.
+    """
+
+    def __init__(
+        self, *, parse: Callable[[str], Any] | None = None, changes: bool = False, file: bool = False, **rest: Any
+    ) -> None:
         super().__init__(**rest)
-        self.parse, self.changes = parse, changes
+        self.parse, self.changes, self.file = parse, changes, file
 
     def __call__(
         self,
@@ -153,7 +157,7 @@ class _Option(argparse.Action):
         setattr(namespace, self.dest, value)
         namespace.given = namespace.given | {self.dest: name}
         if self.changes:
-            namespace.argv = [*namespace.argv, name, *([] if self.nargs == 0 else [values])]
+            namespace.argv = [*namespace.argv, name, *([] if self.nargs == 0 or self.file else [values])]
 
 
 class _Print(argparse.Action):
@@ -197,7 +201,9 @@ class Parser(argparse.ArgumentParser):
         )
         self.default, self.random, self.several = default, random, several
         self.defaults: dict[str, str] = {}
-        self.conditions: list[tuple[str, str, tuple[str, ...]]] = []
+        self.conditions: list[tuple[str, str | bool, tuple[str, ...]]] = []
+        self.loners: list[tuple[str, tuple[str, ...]]] = []
+        self.everywhere: set[str] = set()
         self.set_defaults(argv=[], given={})
         if several:
             self.add_argument("file", metavar="FILE", nargs="*", help="input files and folders (default: stdin)")
@@ -217,12 +223,17 @@ class Parser(argparse.ArgumentParser):
         """An option without a value."""
         option(*names, nargs=0, const=True, default=False, changes=changes, help=help)
 
-    def only_with(self, name: str, value: str, *options: str) -> None:
-        """Refuse `options` unless option `name` is `value`; they are None then, for they mean nothing."""
+    def only_with(self, name: str, value: str | bool, *options: str) -> None:
+        """Refuse `options` unless option `name` is `value` (True: given); they are None then, for they mean nothing."""
         self.conditions.append((name, value, options))
+
+    def alone(self, name: str, *beside: str) -> None:
+        """Where option `name` is given, refuse every option but those `beside` it and those of all commands."""
+        self.loners.append((name, beside))
 
     def common(self) -> None:
         """The options that every command has, last in the help."""
+        before = {action.dest for action in self._actions}
         option = self.section("input and output")
         option("-f", "--from", dest="from_", choices=FROM_FORMATS, default="auto", changes=False, metavar="FORMAT",
                help="format of the input: " + ", ".join(FROM_FORMATS))  # fmt: skip
@@ -238,6 +249,7 @@ class Parser(argparse.ArgumentParser):
         self.flag(option, "--no-provenance", changes=False, help="leave the history out of the output")
         self.flag(option, "-q", "--quiet", changes=False, help="no warnings and no unmet thresholds on stderr")
         self.flag(option, "-v", "--verbose", changes=False, help="say more on stderr, tracebacks too")
+        self.everywhere = {action.dest for action in self._actions} - before
         option_ = self.add_argument_group("about")
         option_.add_argument("-h", "--help", action=_Print, text=self.format_help, help="print this help")
         option_.add_argument("-V", "--version", action=_Print, help="print the version",
@@ -251,17 +263,29 @@ class Parser(argparse.ArgumentParser):
         """Parse, and find what is wrong with the files and the output before anything heavy is imported."""
         args = self.parse_args(argv)
         args.command = self.prog
+        for name, beside in self.loners:
+            other = next((d for d in args.given if d not in (name, *beside) and d not in self.everywhere), None)
+            if name in args.given and other:
+                self.error(f"{args.given[name]} and {args.given[other]} exclude each other")
         for condition, value, options in self.conditions:
             if getattr(args, condition) != value:
                 for option in options:
                     if option in args.given:
-                        self.error(f"{args.given[option]} needs --{condition} {value}")
+                        self.error(f"{args.given[option]} needs --{condition}{'' if value is True else f' {value}'}")
                     setattr(args, option, None)
         named = args.file if self.several else [args.file] if args.file is not None else []
         for name in named:
             if name != "-":
                 check_readable(name, folders=self.several)
-        if "-" in named or not named:
+        stdin = "-" in named or not named
+        for dest in [a.dest for a in self._actions if getattr(a, "file", False) and a.dest in args.given]:
+            if (name := getattr(args, dest)) != "-":
+                check_readable(name, folders=False)
+            elif stdin:
+                self.error(f"{args.given[dest]} - and the input can't both be standard input: name a FILE")
+            else:
+                check_stdin(explicit=True)
+        if stdin:
             check_stdin(explicit="-" in named)
         args.source = "<stdin>" if named in ([], ["-"]) else named[0]
         default = next((to for name, to in self.defaults.items() if getattr(args, name)), self.default)

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchkit.cli import BINARY
 from benchkit.errors import InputError
 from benchkit.responses import Wide
 from benchkit.tables import PARAMETERS
 
 if TYPE_CHECKING:
     from benchkit.irt.fit import Fit
+    from benchkit.irt.stability import Stability
     from benchkit.irt.summary import Summary
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Draws = np.ndarray[Any, np.dtype[np.float32]]
+Keep = Literal["all", "some", "none"]
+"""Which draws a table keeps: every draw of every row; at most `SOME` of each hyperparameter and model, evenly spaced in
+the chains, which is what new items can be calibrated by; or none."""
+SOME = 1000
 
 
 class Group(NamedTuple):
     """The rows of one kind, sorted by identifier.
 
     `mean`, `sd` (K,) in logits. `boundary` (K,) bool, None where the table has no such column. `draws` float32 (S, K),
-    a view of the table's memory; None where the table keeps no draws.
+    a view of the table's memory; None unless all rows of the kind have draws.
     """
 
     ids: list[str]
     mean: Floats
     sd: Floats
     boundary: np.ndarray[Any, np.dtype[np.bool_]] | None
-    draws: np.ndarray[Any, np.dtype[np.float32]] | None
+    draws: Draws | None
 
 
 def group(table: pa.Table, kind: str) -> Group:
@@ -51,16 +59,38 @@ def group(table: pa.Table, kind: str) -> Group:
     )
 
 
-def of_fit(fit: Fit, data: Wide, *, keep_draws: bool = False) -> pa.Table:
-    """The parameters table of a fit to `data`: hyper, item and model rows, each kind sorted by identifier."""
-    from benchkit.irt.fit import HYPER
+def thinning(chains: int, draws: int, keep: Keep) -> tuple[int, int]:
+    """k and n: every k-th draw of each chain is kept, n of them a chain; the least k that leaves `SOME` in all."""
+    step = draws // (SOME // chains + 1) + 1 if keep == "some" else 1
+    return step, draws // step
 
+
+def kept(fit: Fit, keep: Keep) -> dict[str, int | None]:
+    """What the fit document says of the draws in the table: `thin` and `kept_draws`, of each chain."""
+    if fit.draws is None or keep == "none":
+        return {"thin": None, "kept_draws": None}
+    chains = fit.diagnostics["chains"]
+    return dict(zip(("thin", "kept_draws"), thinning(chains, len(fit.draws) // chains, keep), strict=True))
+
+
+def keeping(keep_draws: bool, to: str) -> Keep:
+    """Binary formats keep some draws by themselves; text would grow unwieldy."""
+    return "all" if keep_draws else "some" if to in BINARY else "none"
+
+
+def of_fit(
+    fit: Fit, data: Wide, *, keep: Keep = "none", stability: Stability | None = None, elpd_loo: Floats | None = None
+) -> pa.Table:
+    """The parameters table of a fit to `data`: hyper, item and model rows, each kind sorted by identifier.
+
+    elpd_loo (M,): sums over the items' cells.
+    """
     totals = [data.attempts.sum(axis) for axis in (0, 1)], [data.correct.sum(axis) for axis in (0, 1)]
-    hyper, count = len(HYPER), len(HYPER) + len(data.items) + len(data.models)
+    hyper, count = len(fit.names), len(fit.names) + len(data.items) + len(data.models)
     unknown = [None] * hyper
     columns: dict[str, Any] = {
         "kind": ["hyper"] * hyper + ["item"] * len(data.items) + ["model"] * len(data.models),
-        "id": [*HYPER, *data.items, *data.models],
+        "id": [*fit.names, *data.items, *data.models],
         "attempts": unknown + [int(n) for n in np.concatenate(totals[0])],
         "correct": unknown + [float(y) for y in np.concatenate(totals[1])],
         "boundary": unknown + [bool(f) for f in np.concatenate([fit.boundary_items, fit.boundary_models])],
@@ -69,17 +99,52 @@ def of_fit(fit: Fit, data: Wide, *, keep_draws: bool = False) -> pa.Table:
     parts: tuple[Summary, ...] = (fit.hyper, fit.items, fit.models)
     for name in ("mean", "sd", "lower", "upper", "rhat", "ess_bulk", "ess_tail"):
         values = [getattr(part, name) for part in parts]
-        columns[name] = pa.nulls(count, pa.float64()) if values[0] is None else _floats(np.concatenate(values))
-    if keep_draws and fit.draws is not None:
-        size = len(fit.draws)
-        flat = pa.array(np.ascontiguousarray(fit.draws.T).ravel())
-        columns["draws"] = pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * size, flat)
-    else:
-        columns["draws"] = pa.nulls(count, PARAMETERS.schema().field("draws").type)
+        columns[name] = pa.nulls(count, pa.float64()) if values[0] is None else floats(np.concatenate(values))
+    shift, cause = [None] * len(data.items), [None] * len(data.items)
+    if stability is not None:
+        shift = floats(stability.shift).to_pylist()
+        cause = [data.models[i] if i >= 0 else None for i in stability.shift_model.tolist()]
+    columns["stability_shift"] = unknown + shift + [None] * len(data.models)
+    columns["stability_model"] = unknown + cause + [None] * len(data.models)
+    elpd = [None] * len(data.items) if elpd_loo is None else floats(elpd_loo).to_pylist()
+    columns["elpd_loo"] = unknown + elpd + [None] * len(data.models)
+    columns["draws"] = _kept_draws(fit, np.array([kind in ("hyper", "model") for kind in columns["kind"]]), keep)
     schema = PARAMETERS.schema()
     return pa.table([pa.array(columns[f.name], f.type, from_pandas=False) for f in schema], schema=schema)
 
 
-def _floats(values: Floats) -> pa.Array:
+def _kept_draws(fit: Fit, enough: np.ndarray[Any, np.dtype[np.bool_]], keep: Keep) -> pa.Array:
+    """The column `draws`. `enough` says which rows have draws where some are kept."""
+    if fit.draws is None or keep == "none":
+        return pa.nulls(len(enough), PARAMETERS.schema().field("draws").type)
+    chains: int = fit.diagnostics["chains"]
+    step, _ = thinning(chains, len(fit.draws) // chains, keep)
+    held = enough if keep == "some" else np.ones(len(enough), bool)
+    thinned = fit.draws.reshape(chains, -1, len(enough))[:, step - 1 :: step].reshape(-1, len(enough))
+    return lists((thinned if held.all() else thinned[:, held]).T, held)
+
+
+def lists(values: Draws, held: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
+    """A list column: the rows of `values`, in their order, where `held` is true, and null elsewhere."""
+    size = values.shape[1] if len(values) else 0
+    if int(held.sum()) * size >= 2**31:
+        raise InputError("more than 2^31 draws to keep: keep fewer, or fit fewer items at a time", where="")
+    offsets = np.concatenate([[0], np.cumsum(held * size)]).astype(np.int32)
+    flat = pa.array(np.ascontiguousarray(values, np.float32).ravel())
+    return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=pa.array(~held))
+
+
+def draws_of(table: pa.Table, kind: str, ids: Sequence[str]) -> tuple[Draws, list[str]]:
+    """The draws of these rows, float32 (S, K), and the ids among them that have none (the array is empty then)."""
+    rows = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
+    rows = rows.take(pc.index_in(pa.array(ids, pa.utf8()), rows["id"].combine_chunks()))
+    column = rows["draws"]
+    lacking = pa.array(ids).filter(column.is_null().combine_chunks()).to_pylist()
+    if lacking:
+        return np.empty((0, len(ids)), np.float32), lacking
+    return pc.list_flatten(column).to_numpy().reshape(len(ids), -1).T, []
+
+
+def floats(values: Floats) -> pa.Array:
     """Undefined (NaN) as null."""
     return pa.array(values, mask=np.isnan(values))

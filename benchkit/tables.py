@@ -89,7 +89,10 @@ PARAMETERS = Table(
         Column("attempts", "int64", "the row's attempts"),
         Column("correct", "float64", "the row's sum of scores"),
         Column("boundary", "bool", "all attempts right, or all wrong: the likelihood alone has no finite estimate"),
-        Column("origin", "utf8", "fit: estimated together with the others"),
+        Column("origin", "utf8", "fit: estimated together with the others; anchored: later, against the fixed others"),
+        Column("stability_shift", "float64", "largest shift of normalised difficulty when one model is left out"),
+        Column("stability_model", "utf8", "the model whose absence shifts the item so far"),
+        Column("elpd_loo", "float64", "log predictive density of the item's cells, each left out, added up"),
         Column("draws", "list<float32>", "one value per draw, chains one after another, logits"),
     ),
     "bk-irt",
@@ -328,8 +331,8 @@ def check_parameters(table: pa.Table, line: Line) -> None:
     lengths = pc.list_value_length(table["draws"])
     if lengths.null_count < table.num_rows:
         want = pc.max(lengths).as_py()
-        uneven = pc.not_equal(lengths.fill_null(-1), want)
-        _fail(table, uneven, line, lambda r: f"{len(r['draws'] or [])} draws where other rows have {want}")
+        uneven = pc.not_equal(lengths, want).fill_null(False)
+        _fail(table, uneven, line, lambda r: f"{len(r['draws'])} draws where other rows have {want}")
         bad = np.flatnonzero(~np.asarray(pc.is_finite(pc.list_flatten(table["draws"])).fill_null(False)))
         if len(bad):
             row = int(np.asarray(pc.list_parent_indices(table["draws"].combine_chunks()))[bad[0]])

@@ -53,13 +53,19 @@ def parameters(table: pa.Table, fit: Mapping[str, Any]) -> View:
     """How a fit was made and whether it can be trusted, then its rows."""
     rows = table.drop(["draws"]).to_pylist()
     count = {kind: sum(row["kind"] == kind for row in rows) for kind in ("item", "model")}
-    summary = [f"{count['item']} items, {count['model']} models, by {fit['method']}"]
-    nuts = fit["method"] == "nuts"
+    method = fit.get("method")
+    summary = [f"{count['item']} items, {count['model']} models" + (f", by {method}" if method else "")]
+    nuts = method == "nuts"
     if nuts:
         worst = [("R-hat", "max_rhat", ".3f"), ("bulk ESS", "min_ess_bulk", ".0f"), ("tail ESS", "min_ess_tail", ".0f")]
         shown = (f"{label} {'undefined' if fit[k] is None else format(fit[k], spec)}" for label, k, spec in worst)
         made = f"{fit['chains']} x {fit['draws']} draws, {fit['divergences']} divergences"
         summary.append(f"{made}; worst {', '.join(shown)}")
+    for run in fit.get("anchored", ()):
+        others = "models" if run["kind"] == "item" else "items"
+        summary.append(f"{run['kind']}s placed later: {run['count']}, by {run['fixed']} {others}, {run['draws']} draws")
+    if fit.get("stability"):
+        summary.append(_steadiness(fit["stability"]))
     if any(row["boundary"] for row in rows):
         summary.append("* all attempts right, or all wrong: the place rests on the prior")
     for row in rows:
@@ -71,6 +77,12 @@ def parameters(table: pa.Table, fit: Mapping[str, Any]) -> View:
         heads |= {"rhat": "R-hat", "ess": "ESS"}
     columns = [MARK, *(Show(k, h, spec.get(k, ".2f")) for k, h in heads.items())]
     return View(summary, columns, _starred(rows, "boundary"), order=lambda row: (row["kind"], natural(row["id"])))
+
+
+def _steadiness(s: Mapping[str, Any]) -> str:
+    spans = [f"{label} {s[k]['lower']:.3f} to {s[k]['upper']:.3f}"
+             for k, label in (("ddm", "DDM"), ("max_gap", "max gap"), ("top_gap_sum", "top-5 gap sum"))]  # fmt: skip
+    return f"without one model: {', '.join(spans)}; {s['most_influential']} moves most"
 
 
 def metrics(document: Mapping[str, Any]) -> View:

@@ -40,11 +40,14 @@ class Frame(NamedTuple):
 
 
 def read(args: Namespace, spec: Table, *, name: str | None = None) -> Frame:
-    """Read the command's input, or the file `name`, as the table `spec`: cast, checked and sorted."""
+    """Read the command's input, or the file `name`, as the table `spec`: cast, checked and sorted.
+
+    --from speaks of the command's input; the format of `name` is found by its content.
+    """
     source = name or args.file
     where = "<stdin>" if source in (None, "-") else source
     try:
-        raw = decode(read_bytes(source), args.from_, spec, unterminated=args.allow_unterminated)
+        raw = decode(read_bytes(source), "auto" if name else args.from_, spec, unterminated=args.allow_unterminated)
         return to_frame(raw, spec, where)
     except InputError as e:
         raise InputError(str(e), where=where) from None

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from conftest import Shell
 
@@ -151,3 +153,203 @@ class TestWarnings:
             "bk-irt --method laplace -o x.arrow", stdin=("model,item,attempts,correct\n" + "".join(rows)).encode()
         )
         assert "warning" in done.err and "prior" in done.err
+
+
+LATER = "_I_0[456],"
+
+
+@pytest.fixture(scope="module")
+def held_out(tmp_path_factory: pytest.TempPathFactory, aime: Path) -> Shell:
+    """plain.arrow and full.arrow (with every draw): fits without three problems, which are in later.csv.
+
+    o1.csv: one of the models on the fits' problems, under another name.
+    """
+    sh = Shell(tmp_path_factory.mktemp("held_out"))
+    sh(f"grep -v '{LATER}' {aime} > first.csv; grep -E 'attempts|{LATER}' {aime} > later.csv;"
+       "grep -E 'attempts|o1 .med' first.csv | sed 's/^o1/new-o1/' > o1.csv;"
+       "bk-irt first.csv --draws 700 -q -o plain.arrow; bk-irt first.csv -q --draws 700 --keep-draws -o full.arrow;"
+       "bk-irt first.csv --method laplace -o laplace.arrow; bk-irt first.csv --draws 700 -q -o plain.json")  # fmt: skip
+    return sh
+
+
+def read(sh: Shell, name: str) -> tuple[pa.Table, dict[str, Any]]:
+    table = pa.ipc.open_stream((sh.folder / name).read_bytes()).read_all()
+    return table, json.loads(table.schema.metadata[b"benchkit.fit"])
+
+
+def is_new(table: pa.Table) -> pa.ChunkedArray:
+    return pc.fill_null(pc.equal(table["origin"], "anchored"), False)
+
+
+class TestStoredDraws:
+    def test_binary_formats_keep_some_of_hyperparameters_and_models(self, held_out: Shell) -> None:
+        plain, d = read(held_out, "plain.arrow")
+        full, every = read(held_out, "full.arrow")
+        assert (d["thin"], d["kept_draws"]) == (3, 233) and (every["thin"], every["kept_draws"]) == (1, 700)
+        assert d | {"thin": 1, "kept_draws": 700} == every
+        for row, whole in zip(plain.to_pylist(), full.to_pylist(), strict=True):
+            if row["kind"] == "item":
+                assert row["draws"] is None
+            else:
+                chains = np.array(whole["draws"]).reshape(4, 700)
+                assert row["draws"] == chains[:, 2::3].ravel().tolist() and len(row["draws"]) == 932
+        assert plain.drop(["draws"]).equals(full.drop(["draws"]))
+        document = json.loads((held_out.folder / "plain.json").read_bytes())
+        assert document["fit"] == d | {"thin": None, "kept_draws": None}
+        assert all("draws" not in row for row in document["parameters"])
+
+    def test_text_and_parquet(self, held_out: Shell) -> None:
+        for to in ("csv", "table"):
+            out = held_out(f"bk-irt first.csv {SHORT} -t {to}").out.decode()
+            assert "draws" not in out.split("\n")[0] and max(map(len, out.splitlines())) < 250
+        held_out(f"bk-irt first.csv {SHORT} -o short.parquet")
+        kept = pq.read_table(held_out.folder / "short.parquet")
+        assert {r["kind"] for r in kept.to_pylist() if r["draws"]} == {"hyper", "model"}
+
+    def test_intervals_are_made_where_they_are_asked_for(self, held_out: Shell) -> None:
+        m = json.loads(held_out("bk-metrics -q plain.arrow").out)
+        assert m["intervals"] is None and m["intervals_reason"]
+        assert json.loads(held_out("bk-metrics -q full.arrow").out)["intervals"]
+        assert json.loads(held_out("bk-metrics -q --normalize failure plain.arrow").out)["intervals"] is None
+
+
+class TestAnchor:
+    @pytest.mark.parametrize("name", ("plain", "full"))
+    def test_the_fit_s_rows_pass_unchanged(self, name: str, held_out: Shell) -> None:
+        held_out(f"bk-irt --anchor {name}.arrow later.csv -o both.arrow")
+        old, d = read(held_out, f"{name}.arrow")
+        both, after = read(held_out, "both.arrow")
+        assert both.filter(pc.invert(is_new(both))).equals(old)
+        keys = [(r["kind"], r["id"]) for r in both.select(["kind", "id"]).to_pylist()]
+        assert keys == sorted(keys) and after.pop("anchored") and after == d
+        new = both.filter(is_new(both)).to_pylist()
+        assert [r["id"] for r in new] == [f"aime_2025_I_0{k}" for k in (4, 5, 6)]
+        for r in new:
+            assert r["kind"] == "item" and r["attempts"] == 64 and not r["boundary"] and r["stability_shift"] is None
+            assert 0.99 < r["rhat"] < 1.03 and r["ess_bulk"] > 300
+            assert (r["draws"] is None) == (name == "plain")
+            if r["draws"]:
+                assert len(r["draws"]) == 2800 and r["mean"] == pytest.approx(np.mean(r["draws"]), abs=1e-5)
+
+    def test_near_the_fit_to_all(self, held_out: Shell, aime: Path) -> None:
+        want = {r["id"]: r for r in fit(held_out, f"-q {aime}")["parameters"]}
+        for r in fit(held_out, "--anchor plain.arrow later.csv")["parameters"]:
+            if r["origin"] == "anchored":
+                assert abs(r["mean"] - want[r["id"]]["mean"]) < 0.5 * want[r["id"]]["sd"]
+
+    def test_document_and_history(self, held_out: Shell) -> None:
+        held_out("bk-matrix later.csv -o later.arrow")
+        out = fit(held_out, "--anchor plain.arrow -s 5 later.arrow")
+        entry = out["fit"]["anchored"][0]
+        assert [entry[k] for k in ("kind", "count", "fixed", "draws", "seed")] == ["item", 3, 16, 932, 5]
+        assert "pearson_phi" in entry and out["fit"]["thin"] is None
+        assert [(h["cmd"], h["argv"]) for h in out["history"]] == [
+            ("bk-irt", ["--draws", "700"]), ("bk-matrix", []), ("bk-irt", ["--anchor", "-s", "5"])]  # fmt: skip
+        assert fit(held_out, "--anchor plain.arrow later.arrow --no-provenance")["history"] == []
+
+    def test_items_do_not_depend_on_each_other(self, held_out: Shell) -> None:
+        held_out("bk-irt --anchor plain.arrow later.csv -o at_once.arrow;"
+                 "grep -v _04 later.csv | bk-irt --anchor plain.arrow -o part.arrow;"
+                 "grep -v _0[56] later.csv | bk-irt --anchor part.arrow -o both.arrow")  # fmt: skip
+        one, d = read(held_out, "at_once.arrow")
+        two, e = read(held_out, "both.arrow")
+        assert one.equals(two)
+        assert [a["count"] for a in d["anchored"]] == [3] and [a["count"] for a in e["anchored"]] == [2, 1]
+
+    def test_bytes_and_draws(self, held_out: Shell) -> None:
+        sums = {held_out(f"{pin} bk-irt --anchor full.arrow later.csv {keep} | sha256sum").out
+                for pin in ("", "taskset -c 0") for keep in ("", "--no-provenance")}  # fmt: skip
+        assert len(sums) == 2
+        out = fit(held_out, "--anchor full.arrow later.csv --keep-draws")
+        assert all(len(r["draws"]) == 2800 for r in out["parameters"]) and out["fit"]["kept_draws"] == 700
+        assert all("draws" not in r for r in fit(held_out, "--anchor full.arrow later.csv")["parameters"])
+        rows = fit(held_out, "--anchor plain.arrow later.csv --keep-draws")["parameters"]
+        assert {len(r["draws"]) for r in rows if r["draws"]} == {932}
+        assert {r["origin"] for r in rows if r["kind"] == "item" and r["draws"]} == {"anchored"}
+        held_out("bk-irt --anchor full.arrow later.csv | bk-metrics -q | jq -e .intervals.ddm.lower")
+
+    def test_jax_is_not_imported(self, held_out: Shell) -> None:
+        (held_out.folder / "blocked").mkdir()
+        (held_out.folder / "blocked" / "jax.py").write_text("raise SystemExit('jax was imported')\n")
+        held_out("bk-irt --anchor plain.arrow later.csv -o x.arrow", env={"PYTHONPATH": "blocked"})
+
+    def test_formats_of_the_fit(self, held_out: Shell) -> None:
+        want = fit(held_out, "--anchor full.arrow later.csv")["parameters"]
+        held_out("bk-irt first.csv -q --draws 700 --keep-draws -o full.json")
+        assert fit(held_out, "--anchor full.json later.csv")["parameters"] == want
+        assert fit(held_out, "--anchor full.json -f csv < later.csv")["parameters"] == want
+        assert json.loads(held_out("gzip -c full.json | bk-irt --anchor - later.csv -t json").out)["parameters"] == want
+        held_out("bk-irt first.csv -q --draws 700 --keep-draws -o full.csv")
+        bare = fit(held_out, "--anchor full.csv later.csv")
+        assert list(bare["fit"]) == ["anchored"]
+        for a, b in zip(bare["parameters"], want, strict=True):  # how many chains there were is not known
+            assert a["mean"] == b["mean"] and (a["rhat"] is None) == (a["origin"] == "anchored")
+        assert held_out("bk-irt --anchor full.csv later.csv -t table").out.startswith(b"15 items, 16 models\nitems pl")
+
+    def test_new_models_on_a_fixed_bank(self, held_out: Shell) -> None:
+        out = fit(held_out, "--anchor-items full.arrow o1.csv")
+        rows = {r["id"]: r for r in out["parameters"]}
+        new, old = rows["new-o1 (medium)"], rows["o1 (medium)"]
+        assert new["kind"] == "model" and new["origin"] == "anchored" and new["attempts"] == 48
+        assert abs(new["mean"] - old["mean"]) < 0.3 * old["sd"] and new["sd"] == pytest.approx(old["sd"], rel=0.15)
+        assert out["fit"]["anchored"][0]["fixed"] == 12 and out["history"][-1]["argv"] == ["--anchor-items"]
+        # its draws are kept, so that items can be calibrated by it in turn
+        held_out(
+            "bk-irt --anchor-items full.arrow o1.csv -o more.arrow;"
+            "(cat later.csv; grep 'o1 .med' later.csv | sed 's/^/new-/') | bk-irt --anchor more.arrow -o x.arrow"
+        )
+        table, d = read(held_out, "x.arrow")
+        assert table["draws"].null_count == 0 and [a["kind"] for a in d["anchored"]] == ["model", "item"]
+
+    @pytest.mark.parametrize(
+        ("call", "said"),
+        (
+            ("--anchor plain.arrow first.csv", "first.csv: items 'aime_2025_I_01', 'aime_2025_I_02', 'aime_2025_I_03' "
+             "and 9 more are in the fit plain.arrow already"),
+            ("--anchor plain.arrow strange.csv", "strange.csv: model 'xo1 (medium)' is not in plain.arrow"),
+            ("--anchor-items full.arrow later.csv", "later.csv: models 'DeepSeek-R1', 'DeepSeek-R1-Distill-Lla"),
+            ("--anchor-items plain.arrow o1.csv", "plain.arrow: no draws of items 'aime_2025_I_01', 'aime_2025_I_02', "
+             "'aime_2025_I_03' and 9 more: make the fit with --keep-draws"),
+            ("--anchor plain.json later.csv", "plain.json: no draws of rows 'mu_b', 'sigma_b': make the fit with --"),
+            ("--anchor laplace.arrow later.csv", "laplace.arrow: a fit by laplace has no draws"),
+            ("--anchor 2pl.json later.csv", "2pl.json: a fit of the model 2pl"),
+            ("--anchor nowhere later.csv", "nowhere: no such file"),
+            ("--anchor later.csv plain.arrow", "later.csv: no column 'kind'"),
+            ("--anchor plain.arrow plain.arrow", "plain.arrow: a table 'parameters/1'"),
+            ("--anchor - < later.csv", "--anchor - and the input can't both be standard input"),
+            ("--anchor plain.arrow later.csv --draws 5", "--anchor and --draws exclude each other"),
+            ("--method laplace --anchor plain.arrow later.csv", "--anchor and --method exclude each other"),
+            ("--max-rhat 1.1 --anchor-items full.arrow o1.csv", "--anchor-items and --max-rhat exclude each other"),
+            ("--prior-mu-b 5 --anchor plain.arrow later.csv", "--anchor and --prior-mu-b exclude each other"),
+            ("--anchor plain.arrow --anchor-items full.arrow o1.csv", "--anchor and --anchor-items exclude each other"),
+            ("--stability --anchor plain.arrow later.csv", "--anchor and --stability exclude each other"),
+        ),
+    )  # fmt: skip
+    def test_refused_in_one_line(self, call: str, said: str, held_out: Shell) -> None:
+        held_out("sed 's/^o1/xo1/' later.csv > strange.csv; sed 's/\"1pl\"/\"2pl\"/' plain.json > 2pl.json")
+        done = held_out(f"bk-irt {call}", rc=2)
+        assert done.err.startswith(f"bk-irt: {said}") and done.err.count("\n") == 1 and done.out == b""
+
+    def test_over_dispersion_of_the_fit_is_followed(self, held_out: Shell) -> None:
+        """With rho near 0 the draws have the moments of the binomial fit's, with a large one new items are vaguer."""
+        held_out("bk-irt first.csv -q --draws 700 --keep-draws -o full.json")
+        document = json.loads((held_out.folder / "full.json").read_bytes())
+        document["fit"]["dispersion"] = "beta"
+        row = dict(next(r for r in document["parameters"] if r["id"] == "sigma_b"), id="rho")
+        new = {}
+        for rho in (1e-6, 0.5):
+            made = document | {"parameters": [*document["parameters"], row | {"draws": [rho] * 2800}]}
+            (held_out.folder / "beta.json").write_text(json.dumps(made))
+            rows = fit(held_out, "--anchor beta.json later.csv")["parameters"]
+            new[rho] = [(r["mean"], r["sd"]) for r in rows if r["origin"] == "anchored"]
+        want = fit(held_out, "--anchor full.json later.csv")["parameters"]
+        want = [(r["mean"], r["sd"]) for r in want if r["origin"] == "anchored"]
+        np.testing.assert_allclose(new[1e-6], want, atol=0.06)
+        assert (np.array(new[0.5])[:, 1] > 1.1 * np.array(want)[:, 1]).all()
+        assert "fractions" in held_out("sed '2,3s/.,.\r/4,1.5/' later.csv | bk-irt --anchor beta.json", rc=2).err
+        (held_out.folder / "beta.json").write_text(json.dumps(document))
+        assert "no draws of row 'rho'" in held_out("bk-irt --anchor beta.json later.csv", rc=2).err
+
+    def test_fractions_are_said(self, held_out: Shell) -> None:
+        held_out(r"sed '2,$s/,[0-9]*.\?$/,0.5/' later.csv > half.csv")
+        assert "fractions" in held_out("bk-irt --anchor plain.arrow half.csv -o x.arrow").err

@@ -7,6 +7,8 @@
 ``sampler``      JAX's settings, the caches and the chains
 ``diagnostics``  split R-hat, bulk and tail ESS, E-BFMI (numpy only)
 ``summary``      draws or a Laplace approximation -> means, sds, bounds (numpy only)
+``conditional``  exact draws of one side given the other; ``conditional_beta`` of beta-binomial counts (numpy only)
+``anchor``       new items, or new models, for a fit that stays as it is (numpy only)
 ``fit``          the one function that callers need
 """
 

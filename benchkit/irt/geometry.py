@@ -6,13 +6,22 @@ With u the smaller side, v the larger one (see ``laplace``), and z ~ about N(0, 
     mu  = mu^ + z_2 s,      s^2 = k_u sigma_u^2 + k_v sigma_v^2 + k_0     mu's posterior variance follows both
     c_j = sum_i W_ij + tau_v,     x_j = (G_j - (v^_j - m_v) tau_v) / c_j           tau = 1/sigma^2
     u   = u^ + Q [ (Q^T r) / d + z_u / sqrt(d) ],   r = g - (u^ - m_u) tau_u + W x,   d = lambda(tau_v) + tau_u
-    v_j = v^_j + (sum_i W_ij (u_i - u^_i)) / c_j + x_j + z_j / sqrt(c_j)
-    log |dx/dz| = log l_u' + log l_v' + log s - 1/2 sum log d - 1/2 sum log c  + constant
+    v_j = v^_j + (sum_i W_ij (u_i - u^_i)) / c_j + x_j + t_j(z_j) / sqrt(c_j)
+    log |dx/dz| = log l_u' + log l_v' + log s - 1/2 sum log d - 1/2 sum log c + sum log t' + constant
 
 W = n p (1-p), G and g the likelihood's gradients in v and u, all at the mode. Q Lambda Q^T is the Schur complement
 diag(sum_j W) - W C^-1 W^T, whose eigenvalues follow tau_v to first order in the logarithm. So v given everything
 else, and u given the hyperparameters, are whitened exactly where the likelihood is quadratic; three coordinates are
-left that the step size alone must serve. Any positive d and s give a valid map: only the speed depends on them.
+left that the step size alone must serve.
+
+A v_j has few attempts and a skewed posterior. t_j is a normal quantile turned into that of a density
+exp(-x^2/2 + k x^3/6 + l x^4/24), k = third/c^1.5 and l = fourth/c^2 from the likelihood's derivatives at the mode: the
+first terms of its Cornish-Fisher expansion, as a g-and-h curve (Tukey 1977; Hoaglin 1985), which is monotone:
+
+    t(z) = a + s exp(h z^2/2) (exp(a z) - 1)/a,   a = k/3 (at most LEAN),  s = 1 + l/8 + .264 k^2,  h = l/12 + .102 k^2
+
+Over-dispersed attempts count as n/(1 + (n-1) rho) at the empirical-Bayes rho, and logit rho has a spline like log sigma.
+Any positive d, s, c and monotone t give a valid map: only the speed depends on them.
 """
 
 from __future__ import annotations
@@ -21,9 +30,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace, orient, precision_u_mu
 from benchkit.irt.model import Array, Data, Priors, sigmoid
+from benchkit.irt.sampler import Target
 
 # scalars of Geometry.h, in order
 H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v")
@@ -31,8 +43,8 @@ H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v"
 # logits beyond which the likelihood is taken as flat: half the logarithm of the largest float32, float64
 LIMIT_SINGLE, LIMIT_DOUBLE = 43, 350
 
-# NUTS steps that one call of the compiled program may take
-BLOCK = 64
+# the largest a of a g-and-h curve, approached smoothly, and the largest h; beyond, the expansion says little
+LEAN, HEAVY = 0.35, 0.1
 
 # knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
 KNOTS, REACH = 49, 6.0
@@ -41,16 +53,21 @@ KNOTS, REACH = 49, 6.0
 class Geometry(NamedTuple):
     """Everything the log density in z needs. S, L: padded sizes; padding has mask 0 and no attempts.
 
+    The coordinates are those of mu and log sigma_u, log sigma_v (and logit rho), then u, then v.
+
     h (11,): scalars, named in ``H``; a_u, a_v say whose mean mu is; s_mu, s_u, s_v are the prior scales.
     u0, g, lam, ela, y_u, mask_u (S,): mode, gradient, eigenvalues and their elasticities in tau_v, sum_j y, mask.
     v0, G, wl, y_v, ref, mask_v (L,): mode, gradient, sum_i W, -sum_i y, minus the log density's columns at the mode.
-    curve_u, curve_v (KNOTS - 1, 4): cubic pieces of l_u, l_v on the knots, lowest power first.
-    q (S, S): eigenvectors in columns. w, n (S, L): W and the attempts.
+    third, fourth (L,): derivatives of the log likelihood in v at the mode.
+    curve_u, curve_v, curve_r (KNOTS - 1, 4): cubic pieces of l_u, l_v on the knots, lowest power first, and of logit rho.
+    q (S, S): eigenvectors in columns. w, n (S, L): W and the attempts. y (S, L): successes of u over v.
+    curve_r (0, 4) and y (0, 0) where the likelihood is binomial.
     """
 
     h: Array
     curve_u: Array
     curve_v: Array
+    curve_r: Array
     u0: Array
     g: Array
     lam: Array
@@ -63,9 +80,16 @@ class Geometry(NamedTuple):
     y_v: Array
     ref: Array
     mask_v: Array
+    third: Array
+    fourth: Array
     q: Array
     w: Array
     n: Array
+    y: Array
+
+    def mask(self) -> Array:
+        """1 for the coordinates of z that are parameters, 0 for padding."""
+        return np.concatenate([np.ones(4 if len(self.curve_r) else 3), self.mask_u, self.mask_v])
 
 
 def wants_exact(geo: Geometry) -> bool:
@@ -76,6 +100,21 @@ def wants_exact(geo: Geometry) -> bool:
     size_u, size_v = geo.n.shape
     uncertain = max(float(curve[(KNOTS - 1) // 2, 1]) for curve in (geo.curve_u, geo.curve_v))
     return (size_u <= 8 and size_v <= 4096) or (size_u <= 24 and size_v <= 512 and uncertain > 0.3)
+
+
+def needs_double(geo: Geometry) -> bool:
+    """Whether to work in float64: where it costs nothing, where values may be extreme, where float32 loses the energy.
+
+    Float32's rounding error is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
+    """
+    if len(geo.curve_r) or (geo.v0.size <= 64 and wants_exact(geo)):
+        return True
+    scales = dict(zip(H, geo.h.tolist(), strict=True))
+    extreme = max(float(np.abs(geo.u0).max()), float(np.abs(geo.v0).max()), 4 * scales["s_u"], 4 * scales["s_v"])
+    if extreme + 2 * scales["s_mu"] > LIMIT_SINGLE:
+        return True
+    columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
+    return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
 
 
 def bucket(size: int, step: int = 8) -> int:
@@ -90,9 +129,19 @@ def padded(n_models: int, n_items: int) -> tuple[int, int]:
     return bucket(min(n_models, n_items), 4), bucket(max(n_models, n_items), 8)
 
 
-def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | None = None) -> Geometry:
-    """Constants of the map, in float64. pad: padded sizes (S, L); by default ``padded``."""
-    o = orient(data)
+def geometry(
+    data: Data,
+    priors: Priors,
+    mode: Laplace,
+    over: Dispersion | None = None,
+    pad: tuple[int, int] | None = None,
+) -> Geometry:
+    """Constants of the map, in float64. over: None where the likelihood is binomial; the mode was found with its weights.
+
+    pad: padded sizes (S, L); by default ``padded``.
+    """
+    o = orient(data, None if over is None else over.weights)
+    raw = o if over is None else orient(data)
     rows = o.models_are_rows
     size_u, size_v = o.n.shape
     u, v = (mode.theta, mode.b) if rows else (mode.b, mode.theta)
@@ -108,6 +157,7 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
     y_u, y_v = o.y.sum(1), -o.y.sum(0)
     grad_u, grad_v = y_u - (o.n * p).sum(1), y_v + (o.n * p).sum(0)
     wl = w.sum(0)
+    third, fourth = (w * (1 - 2 * p)).sum(0), (w * (6 * p * (1 - p) - 1)).sum(0)
 
     h, c = precision_u_mu(w, tau_u, tau_v, a_v, priors.mu_b)
     schur = h[:-1, :-1] - tau_u * np.eye(size_u)
@@ -140,6 +190,7 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         h=np.array([scalars[name] for name in H]),
         curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u),
         curve_v=sigma_curve(size_v, float(sig[1]), e_v, s_v),
+        curve_r=np.zeros((0, 4)) if over is None else quantile_spline(over.logit, over.density),
         u0=pad_to(u, pad_u),
         g=pad_to(grad_u, pad_u),
         lam=pad_to(lam, pad_u, 1.0),
@@ -152,9 +203,12 @@ def geometry(data: Data, priors: Priors, mode: Laplace, pad: tuple[int, int] | N
         y_v=pad_to(y_v, pad_v),
         ref=pad_to(ref, pad_v),
         mask_v=pad_to(np.ones(size_v), pad_v),
+        third=pad_to(third, pad_v),
+        fourth=pad_to(fourth, pad_v),
         q=block(q, pad_u, pad_u),
         w=block(w, pad_u, pad_v),
-        n=block(o.n, pad_u, pad_v),
+        n=block(raw.n, pad_u, pad_v),
+        y=np.zeros((0, 0)) if over is None else block(raw.y, pad_u, pad_v),
     )
 
 
@@ -182,6 +236,11 @@ def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
     total = variance + noise
     density = -0.5 * contrasts * np.log(total) - 0.5 * ss / total + grid - 0.5 * variance / prior**2
     density = np.exp(density - density.max())
+    return quantile_spline(grid, density)
+
+
+def quantile_spline(grid: Array, density: Array) -> Array:
+    """z -> x whose normal quantiles are those of a density on a rising grid; (KNOTS - 1, 4)."""
     mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
     below = np.append(0.0, np.cumsum(mass))
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
@@ -206,3 +265,20 @@ def _spline(x: Array, y: Array) -> Array:
     bend = np.linalg.solve(system, right)  # second derivatives
     slope = np.diff(y) / step - step * (2 * bend[:-1] + bend[1:]) / 6
     return np.stack([y[:-1], slope, bend[:-1] / 2, np.diff(bend) / (6 * step)], axis=1)
+
+
+def target(data: Data, priors: Priors, mode: Laplace, over: Dispersion | None = None) -> Target:
+    """The posterior in whitened coordinates, ready for the sampler."""
+    geo = geometry(data, priors, mode, over)
+    return Target("density", geo, geo.mask(), wants_exact(geo), needs_double(geo))
+
+
+def order(n_models: int, n_items: int, dispersed: bool) -> NDArray[np.intp]:
+    """Where the sampler's columns mu, sigma_u, sigma_v (, rho), u, v have mu_b (, rho), sigma_b, sigma_theta, b, theta."""
+    first = 4 if dispersed else 3
+    small = first + np.arange(min(n_models, n_items))
+    large = first + small.size + np.arange(max(n_models, n_items))
+    rows = n_models <= n_items  # u is theta
+    sigma = [2, 1] if rows else [1, 2]
+    hyper = [0, *([3] if dispersed else []), *sigma]
+    return np.concatenate([hyper, *((large, small) if rows else (small, large))])

@@ -148,11 +148,7 @@ def data_warnings(data: Data, models: Sequence[str] | None = None, items: Sequen
         )
     if n_items == 1:
         out.append("only one item: its difficulty and the abilities' mean are told apart by their priors alone")
-    if (data.correct != np.round(data.correct)).any():
-        out.append(
-            "some scores are fractions: the binomial likelihood is then a quasi-likelihood, with bounds that are "
-            "too wide rather than too narrow"
-        )
+    out += fraction_warnings(data)
     model_label, item_label = components(data.attempts)
     n_components = int(max(model_label.max(), item_label.max())) + 1
     if n_components > 1:
@@ -167,6 +163,16 @@ def data_warnings(data: Data, models: Sequence[str] | None = None, items: Sequen
             f"the prior: ({'); ('.join(parts)}){more}"
         )
     return out
+
+
+def fraction_warnings(data: Data) -> list[str]:
+    """One sentence where scores are fractions."""
+    if (data.correct == np.round(data.correct)).all():
+        return []
+    return [
+        "some scores are fractions: the binomial likelihood is then a quasi-likelihood, with bounds that are "
+        "too wide rather than too narrow"
+    ]
 
 
 def _some(who: list[str], what: str) -> str:

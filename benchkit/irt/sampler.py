@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import logging
 import os
 import tempfile
@@ -24,14 +25,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import BLOCK, KNOTS, LIMIT_SINGLE, Geometry, H, wants_exact
 from benchkit.irt.model import Array
+
+# NUTS steps that one call of the compiled program may take
+BLOCK = 64
+
+
+class Target(NamedTuple):
+    """A posterior in whitened coordinates z, as the sampler takes it.
+
+    density: the module of benchkit.irt that has ``log_density`` and ``parameters``, functions of (z, constants, exact).
+    constants: a NamedTuple of float64 arrays. mask (D,): 1 for the entries of z that are parameters, 0 for padding.
+    exact: passed on. double: whether to work in float64.
+    """
+
+    density: str
+    constants: Any
+    mask: Array
+    exact: bool
+    double: bool
 
 
 class Chains(NamedTuple):
     """Draws and the sampler's own record, chains x draws first.
 
-    x (chains, draws, 3 + S + L) float32: mu_b, sigma_u, sigma_v, u, v, in logits, without padding.
+    x (chains, draws, P) float32: the parameters in the density's order, without padding.
     energy (chains, draws). divergent, saturated (chains, draws) bool. gradients (chains, draws) int32.
     """
 
@@ -119,10 +137,11 @@ def _precision(double: bool) -> Iterator[None]:
 
 
 class Program(NamedTuple):
-    """What a compiled program depends on: padded sizes, precision, kind of map, largest tree."""
+    """What a compiled program depends on: the density, its constants' shapes, precision, map and largest tree."""
 
-    size_u: int
-    size_v: int
+    density: str
+    shapes: tuple[tuple[int, ...], ...]
+    size: int
     double: bool
     exact: bool
     max_treedepth: int
@@ -132,32 +151,32 @@ _programs: dict[Program, Any] = {}
 _compiling = threading.Lock()
 
 
-def compiled(key: Program) -> Any:
-    """The compiled ``program.advance`` for one padded shape: from memory, else from the caches, else traced anew."""
+def compiled(target: Target, max_treedepth: int) -> Any:
+    """The compiled program for one target's shapes: from memory, else from the caches, else traced anew."""
+    shapes = tuple(x.shape for x in target.constants)
+    key = Program(target.density, shapes, target.mask.size, target.double, target.exact, max_treedepth)
     with _compiling:
         if key not in _programs:
             jax = preload()
             with warnings.catch_warnings(), _precision(key.double):
                 warnings.simplefilter("ignore")
-                specs = _specs(key.size_u, key.size_v, key.double)
-                exported = _stored(key) or _traced(key, specs)
+                specs = _specs(key)
+                exported = _stored(key) or _traced(key, type(target.constants), specs)
                 _programs[key] = jax.jit(exported.call).lower(*specs).compile()
     return _programs[key]
 
 
-def _specs(size_u: int, size_v: int, double: bool) -> tuple[Any, ...]:
+def _specs(key: Program) -> tuple[Any, ...]:
     jax = preload()
-    real = np.float64 if double else np.float32
+    real = np.float64 if key.double else np.float32
 
     def real_(*shape: int) -> Any:
         return jax.ShapeDtypeStruct(shape, real)
 
-    u, v, uv = real_(size_u), real_(size_v), real_(size_u, size_v)
-    curve = real_(KNOTS - 1, 4)
-    geo = Geometry(real_(len(H)), curve, curve, u, u, u, u, u, u, v, v, v, v, v, v, real_(size_u, size_u), uv, uv)
     whole = jax.ShapeDtypeStruct((), np.int32)
-    key = jax.ShapeDtypeStruct((2,), np.uint32)
-    return (*geo, real_(3 + size_u + size_v), real_(5), key, whole, whole, whole, real_())
+    words = jax.ShapeDtypeStruct((2,), np.uint32)
+    state = (real_(key.size), real_(5), words, real_(BLOCK, key.size), whole, whole, whole, real_())
+    return (*(real_(*shape) for shape in key.shapes), *state)
 
 
 def _path(key: Program) -> Path | None:
@@ -165,7 +184,7 @@ def _path(key: Program) -> Path | None:
     if _folder is None:
         return None
     parts = [metadata.version(name) for name in ("jax", "jaxlib", "blackjax")]
-    parts += [(Path(__file__).parent / f"{name}.py").read_text() for name in ("program", "geometry", "sampler")]
+    parts += [(Path(__file__).parent / f"{name}.py").read_text() for name in (key.density, "nuts", "geometry", "sampler")]
     return _folder / "programs" / f"{hashlib.sha256(repr((key, parts)).encode()).hexdigest()}.stablehlo"
 
 
@@ -177,15 +196,20 @@ def _stored(key: Program) -> Any:
         return None
 
 
-def _traced(key: Program, specs: tuple[Any, ...]) -> Any:
+def _traced(key: Program, constants: Any, specs: tuple[Any, ...]) -> Any:
     jax = preload()
-    from benchkit.irt import program
+    from benchkit.irt import nuts
 
-    fields = len(Geometry._fields)
+    density = importlib.import_module(f"benchkit.irt.{key.density}")
+    fields = len(key.shapes)
 
     def advance(*args: Any) -> Any:
-        z, adaptation, block = program.advance(
-            Geometry(*args[:fields]), *args[fields:], exact=key.exact, max_treedepth=key.max_treedepth
+        known = constants(*args[:fields])
+        z, adaptation, block = nuts.advance(
+            lambda z: density.log_density(z, known, key.exact),
+            lambda z: density.parameters(z, known, key.exact),
+            *args[fields:],
+            max_treedepth=key.max_treedepth,
         )
         return z, adaptation, tuple(block)
 
@@ -205,21 +229,6 @@ def _traced(key: Program, specs: tuple[Any, ...]) -> Any:
     return jax.export.deserialize(bytearray(raw))
 
 
-def needs_double(geo: Geometry) -> bool:
-    """Whether to work in float64: where it costs nothing, where values may be extreme, where float32 loses the energy.
-
-    Float32's rounding error is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
-    """
-    if geo.v0.size <= 64 and wants_exact(geo):
-        return True
-    scales = dict(zip(H, geo.h.tolist(), strict=True))
-    extreme = max(float(np.abs(geo.u0).max()), float(np.abs(geo.v0).max()), 4 * scales["s_u"], 4 * scales["s_v"])
-    if extreme + 2 * scales["s_mu"] > LIMIT_SINGLE:
-        return True
-    columns = np.abs(geo.ref) + np.abs(geo.y_v * geo.v0)
-    return float(2.0**-24 * np.sqrt((columns**2).sum())) > 0.02
-
-
 def off_resonance(step: float) -> float:
     """The nearest step size that NUTS's doubling does not resonate with.
 
@@ -233,83 +242,91 @@ def off_resonance(step: float) -> float:
     return step
 
 
-def sample(
-    geo: Geometry,
-    *,
-    chains: int,
-    warmup: int,
-    draws: int,
-    target_accept: float,
-    max_treedepth: int,
-    seed: int,
-    double: bool | None = None,
-    progress: Progress | None = None,
-) -> Chains:
-    """Run the chains: ``warmup`` steps that adapt the step size, then ``draws`` that are kept.
+class Sampler:
+    """Chains of one target, which may go on: each call of ``draw`` continues where the last one stopped.
 
-    Chain k depends on (seed, k) only. progress(done, total) is called from the caller's thread.
+    Chain k depends on (seed, k) only, and not on how its draws are asked for.
     """
-    jax = preload()
-    double = needs_double(geo) if double is None else double
-    real = np.float64 if double else np.float32
-    size_u, size_v = geo.u0.size, geo.v0.size
-    program = compiled(Program(size_u, size_v, double, wants_exact(geo), max_treedepth))
-    kept = np.flatnonzero(np.concatenate([np.ones(3), geo.mask_u, geo.mask_v]))
-    total = warmup + draws
-    out = Chains(
-        np.empty((chains, draws, kept.size), np.float32),
-        np.empty((chains, draws)),
-        np.empty((chains, draws), bool),
-        np.empty((chains, draws), bool),
-        np.empty((chains, draws), np.int32),
-    )
-    size = max(4, min(BLOCK, 4_000_000 // geo.n.size))  # short enough to stop and to report in between
-    done = [0] * chains
-    news = threading.Event()
-    stop = threading.Event()
-    # where the adaptation ends on whitened posteriors of 30 to 40,000 parameters, within a tenth
-    first = np.log(1.55 * kept.size**-0.25)
-    with _precision(double):
-        constants = [jax.device_put(x.astype(real)) for x in geo]
 
-    def run(k: int) -> None:
-        seeds = np.random.SeedSequence([seed, k])
-        key = seeds.generate_state(2, np.uint32)
-        z = np.zeros(3 + size_u + size_v, real)
-        z[kept] = np.random.default_rng(seeds).standard_normal(kept.size)
-        adaptation = np.array([first, 0.0, 1.0, 0.0, np.log(1.5) + first], real)
-        with _precision(double):
-            start = 0
-            while start < total and not stop.is_set():
-                # blocks end where warm-up ends
-                count = min(size, (warmup if start < warmup else total) - start)
-                steps = (np.int32(start), np.int32(count), np.int32(warmup), real(target_accept))
-                z, adaptation, block = program(*constants, z, adaptation, key, *steps)
-                start += count
-                if start <= warmup:
-                    adaptation = np.array(adaptation)
-                    if start == warmup:
-                        adaptation[1] = np.log(off_resonance(float(np.exp(adaptation[1]))))
-                else:
-                    at = start - count - warmup
-                    values = [np.asarray(part)[:count] for part in block]
-                    out.x[k, at : at + count] = values[0][:, kept]
-                    out.energy[k, at : at + count] = values[1]
-                    out.divergent[k, at : at + count], out.saturated[k, at : at + count] = values[2:4]
-                    out.gradients[k, at : at + count] = values[4]
-                done[k] = start
+    def __init__(
+        self, target: Target, *, chains: int, warmup: int, target_accept: float, max_treedepth: int, seed: int
+    ) -> None:
+        self.warmup, self.target_accept = warmup, target_accept
+        jax = preload()
+        self.program = compiled(target, max_treedepth)
+        self.double, self.real = target.double, np.float64 if target.double else np.float32
+        self.kept = np.flatnonzero(target.mask)
+        cells = max(x.size for x in target.constants)
+        self.block = max(4, min(BLOCK, 4_000_000 // cells))  # short enough to stop and to report in between
+        with _precision(self.double):
+            self.constants = [jax.device_put(x.astype(self.real)) for x in target.constants]
+        first = np.log(min(1.1, 1.1 * (self.kept.size / 1000) ** -0.3))  # about where the adaptation ends
+        self.states: list[dict[str, Any]] = []
+        for k in range(chains):
+            seeds = np.random.SeedSequence([seed, k])
+            rng = np.random.default_rng(seeds)
+            z = np.zeros(target.mask.size, self.real)
+            z[self.kept] = rng.standard_normal(self.kept.size)
+            adaptation = np.array([first, 0.0, 1.0, 0.0, np.log(1.5) + first], self.real)
+            momenta = np.zeros((BLOCK, target.mask.size), self.real)
+            state = {"z": z, "adaptation": adaptation, "key": seeds.generate_state(2, np.uint32), "rng": rng}
+            self.states.append(state | {"step": 0, "momenta": momenta})
+
+    def draw(self, draws: int, progress: Progress | None = None) -> Chains:
+        """The next ``draws`` draws of each chain, after the warm-up that adapts the step size in the first call.
+
+        progress(done, total) is called from the caller's thread; it counts steps of this call.
+        """
+        chains = len(self.states)
+        start = self.states[0]["step"]
+        end = max(start, self.warmup) + draws
+        out = Chains(
+            np.empty((chains, draws, self.kept.size), np.float32),
+            np.empty((chains, draws)),
+            np.empty((chains, draws), bool),
+            np.empty((chains, draws), bool),
+            np.empty((chains, draws), np.int32),
+        )
+        news, stop = threading.Event(), threading.Event()
+
+        def run(k: int) -> None:
+            while self.states[k]["step"] < end and not stop.is_set():
+                self._advance(k, end, out)
                 news.set()
 
-    with ThreadPoolExecutor(max_workers=min(chains, 2 * (os.cpu_count() or 1))) as pool:
-        futures = [pool.submit(run, k) for k in range(chains)]
-        try:
-            while not all(f.done() for f in futures):
-                news.wait(0.05)
-                news.clear()
-                if progress is not None:
-                    progress(sum(done), chains * total)
-            for f in futures:
-                f.result()
-        finally:
-            stop.set()
-    return out
+        with ThreadPoolExecutor(max_workers=min(chains, 2 * (os.cpu_count() or 1))) as pool:
+            futures = [pool.submit(run, k) for k in range(chains)]
+            try:
+                while not all(f.done() for f in futures):
+                    news.wait(0.05)
+                    news.clear()
+                    if progress is not None:
+                        progress(sum(s["step"] - start for s in self.states), chains * (end - start))
+                for f in futures:
+                    f.result()
+            finally:
+                stop.set()
+        return out
+
+    def _advance(self, k: int, end: int, out: Chains) -> None:
+        """One call of the program for chain k; blocks end where warm-up ends."""
+        state = self.states[k]
+        start, warm = state["step"], state["step"] < self.warmup
+        count = min(self.block, (self.warmup if warm else end) - start)
+        state["momenta"][:count, self.kept] = state["rng"].standard_normal((count, self.kept.size), self.real)
+        steps = (np.int32(start), np.int32(count), np.int32(self.warmup), self.real(self.target_accept))
+        with _precision(self.double):
+            state["z"], adaptation, block = self.program(
+                *self.constants, state["z"], state["adaptation"], state["key"], state["momenta"], *steps
+            )
+        state["adaptation"] = adaptation = np.array(adaptation)
+        state["step"] = start + count
+        if state["step"] == self.warmup:
+            adaptation[1] = np.log(off_resonance(float(np.exp(adaptation[1]))))
+        if not warm:
+            at = out.energy.shape[1] - (end - start)
+            part = slice(at, at + count)
+            values = [np.asarray(x)[:count] for x in block]
+            out.x[k, part] = values[0][:, self.kept]
+            out.energy[k, part] = values[1]
+            out.divergent[k, part], out.saturated[k, part], out.gradients[k, part] = values[2:]

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchkit.irt import dispersion
 from benchkit.irt.diagnostics import Diagnostics
+from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace
 from benchkit.irt.model import Array
 
@@ -44,11 +46,11 @@ def of_draws(draws: NDArray[np.float32], diagnostics: Diagnostics) -> Summary:
     return Summary(out[0], out[1], out[2], out[3], diagnostics.rhat, diagnostics.ess_bulk, diagnostics.ess_tail)
 
 
-def of_laplace(mode: Laplace) -> Summary:
-    """Summary in the order mu_b, sigma_b, sigma_theta, items, models.
+def of_laplace(mode: Laplace, over: Dispersion | None = None) -> Summary:
+    """Summary in the order mu_b (, rho), sigma_b, sigma_theta, items, models.
 
     mu_b, b and theta are normal at the empirical-Bayes standard deviations; the standard deviations themselves are
-    log-normal: mean exp(m + s^2/2), sd mean sqrt(exp(s^2) - 1).
+    log-normal: mean exp(m + s^2/2), sd mean sqrt(exp(s^2) - 1). rho's are those of its density on the grid.
     """
     centre = np.concatenate([[mode.mu_b], mode.b, mode.theta])
     sd = np.concatenate([[mode.sd_mu_b], mode.sd_b, mode.sd_theta])
@@ -59,12 +61,12 @@ def of_laplace(mode: Laplace) -> Summary:
     def join(x: Array, y: Array) -> Array:
         return np.concatenate([x[:1], y, x[1:]])
 
-    return Summary(
+    columns = [
         join(centre, mean_s),
         join(sd, mean_s * np.sqrt(np.expm1(se**2))),
         join(centre - _Z95 * sd, np.exp(log_s - _Z95 * se)),
         join(centre + _Z95 * sd, np.exp(log_s + _Z95 * se)),
-        None,
-        None,
-        None,
-    )
+    ]
+    if over is not None:
+        columns = [np.insert(x, 1, value) for x, value in zip(columns, dispersion.summary(over), strict=True)]
+    return Summary(*columns, None, None, None)

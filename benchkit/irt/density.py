@@ -1,34 +1,18 @@
-"""The log density in whitened coordinates and a run of NUTS steps: what JAX compiles.
+"""The log density of the 1PL in whitened coordinates, in JAX.
 
-z = (3 hyperparameters, S of the smaller side, L of the larger side), as in ``geometry``. The likelihood brings its own
-gradient: value and both gradients come from one pass over the cells, with a division and a logarithm each.
+z = (hyperparameters, S of the smaller side, L of the larger side), as in ``geometry``. The likelihood brings its own
+gradient: value and gradients come from one pass over the cells.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
-from blackjax.mcmc import metrics, nuts
 
-from benchkit.irt.geometry import BLOCK, KNOTS, LIMIT_DOUBLE, LIMIT_SINGLE, REACH, Geometry, H
-
-
-class Draws(NamedTuple):
-    """What ``advance`` returns of each step (rows beyond the steps taken are zero).
-
-    x (BLOCK, 3 + S + L): mu, sigma_u, sigma_v, u, v. energy (BLOCK,) floats.
-    divergent, saturated (BLOCK,) bool: energy lost; the tree reached its largest depth without a U-turn.
-    gradients (BLOCK,) int32: leapfrog steps.
-    """
-
-    x: Any
-    energy: Any
-    divergent: Any
-    saturated: Any
-    gradients: Any
+from benchkit.irt.geometry import HEAVY, KNOTS, LEAN, LIMIT_DOUBLE, LIMIT_SINGLE, REACH, Geometry, H
 
 
 @jax.custom_vjp  # type: ignore[untyped-decorator]
@@ -45,8 +29,9 @@ def _likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, 
     odds = jnp.exp(u)[:, None] * jnp.exp(-v)[None, :]
     failure = 1 / (1 + odds)
     expected = n * (1 - failure)
-    columns = -(n * jnp.log(failure)).sum(0)
+    # sums as products with ones: XLA's own sum over the short side of a wide array is ten times slower
     ones_u, ones_v = jnp.ones_like(u), jnp.ones_like(v)
+    columns = -(ones_u @ (n * jnp.log(failure)))
     value = y_u @ (u - u0) + (y_v * (v - v0) - (columns - ref)).sum()
     return value, (y_u - expected @ ones_v, y_v + ones_u @ expected)
 
@@ -62,6 +47,52 @@ def _backward(gradients: Any, cotangent: Any) -> Any:
 likelihood.defvjp(_forward, _backward)
 
 
+def _log_gamma(x: Any) -> tuple[Any, Any]:
+    """log Gamma(x) and its derivative, x > 0, to about 1e-12: Stirling's series eight steps up."""
+    product, slope = jnp.ones_like(x), jnp.zeros_like(x)
+    for k in range(8):
+        slope = slope * (x + k) + product
+        product = product * (x + k)
+    x = x + 8
+    log, r = jnp.log(x), 1 / x
+    r2 = r * r
+    value = (x - 0.5) * log - x + 0.5 * math.log(2 * math.pi) + r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 / 1680)))
+    digamma = log - 0.5 * r - r2 * (1 / 12 - r2 * (1 / 120 - r2 * (1 / 252 - r2 / 240)))
+    return value - jnp.log(product), digamma - slope / product
+
+
+@jax.custom_vjp  # type: ignore[untyped-decorator]
+def over_dispersed(u: Any, v: Any, kappa: Any, n: Any, y: Any) -> Any:
+    """Beta-binomial log likelihood, kappa = (1 - rho)/rho; no binomial coefficients."""
+    return _over_dispersed(u, v, kappa, n, y)[0]
+
+
+def _over_dispersed(u: Any, v: Any, kappa: Any, n: Any, y: Any) -> Any:
+    odds = jnp.exp(u)[:, None] * jnp.exp(-v)[None, :]
+    q = 1 / (1 + odds)
+    p = odds * q
+    a, b = p * kappa, q * kappa
+    (low_a, d_low_a), (low_b, d_low_b), (low, d_low) = _log_gamma(a), _log_gamma(b), _log_gamma(kappa)
+    (high_a, d_high_a), (high_b, d_high_b), (high, d_high) = _log_gamma(a + y), _log_gamma(b + n - y), _log_gamma(kappa + n)
+    right, wrong = d_high_a - d_low_a, d_high_b - d_low_b
+    ones_u, ones_v = jnp.ones_like(u), jnp.ones_like(v)
+    tilt = kappa * p * q * (right - wrong)
+    value = ones_u @ (high_a - low_a + high_b - low_b - high + low) @ ones_v
+    slope = ones_u @ (p * right + q * wrong - d_high + d_low) @ ones_v
+    return value, (tilt @ ones_v, -(ones_u @ tilt), slope)
+
+
+def _over_forward(*args: Any) -> Any:
+    return _over_dispersed(*args)
+
+
+def _over_backward(gradients: Any, cotangent: Any) -> Any:
+    return (*(cotangent * g for g in gradients), None, None)
+
+
+over_dispersed.defvjp(_over_forward, _over_backward)
+
+
 def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:
     """Value and slope of a spline on the knots -REACH .. REACH at z; straight beyond."""
     step = 2 * REACH / (KNOTS - 1)
@@ -73,11 +104,23 @@ def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:
     return a + t * (b + t * (c + t * d)) + slope * (z - inside), slope
 
 
+def _lean(z: Any, third: Any, fourth: Any, c: Any) -> tuple[Any, Any]:
+    """t(z) of ``geometry`` and the logarithm of its slope."""
+    a = LEAN * jnp.tanh(third / (3 * LEAN * c**1.5))
+    a = jnp.where(jnp.abs(a) < 1e-3, 1e-3, a)  # near the limit a -> 0, where the quotient would lose its digits
+    square = 9 * a * a
+    flat = fourth / (c * c)
+    s = jnp.clip(1 + flat / 8 + 0.264 * square, 0.7, 1.5)
+    h = jnp.clip(flat / 12 + 0.102 * square, 0, HEAVY)
+    rise, tail = jnp.expm1(a * z), 0.5 * h * z * z
+    return a + s * rise / a * jnp.exp(tail), jnp.log(s * (1 + rise + h * z * rise / a)) + tail
+
+
 def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
-    """z (3+S+L,) -> mu, log sigma_u, log sigma_v, u - m_u (S,), v - m_v (L,), log |dx/dz| without its constant."""
+    """z -> mu, log sigma_u, log sigma_v, u - m_u (S,), v - m_v (L,), log |dx/dz| without its constant."""
     k = {name: geo.h[i] for i, name in enumerate(H)}
-    size_u = geo.u0.shape[0]
-    z_u, z_v = z[3 : 3 + size_u], z[3 + size_u :]
+    size_u, size_v = geo.u0.shape[0], geo.v0.shape[0]
+    z_u, z_v = z[-size_u - size_v : -size_v], z[-size_v:]
     (lsu, slope_u), (lsv, slope_v) = _curve(z[0], geo.curve_u), _curve(z[1], geo.curve_v)
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
     log_hyper = jnp.log(slope_u * slope_v)
@@ -87,9 +130,20 @@ def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
     else:
         mu, dev_u, log_scale = _spectral(z[2], z_u, geo, k, tau_u, tau_v, c)
     m_u, m_v = k["a_u"] * mu, k["a_v"] * mu
+    t, log_slope = _lean(z_v, geo.third, geo.fourth, c)
     # written so that nothing cancels where sigma_v is small
-    dev_v = ((geo.v0 - m_v) * geo.wl + geo.G + (dev_u + m_u - geo.u0) @ geo.w) / c + z_v / jnp.sqrt(c)
-    return mu, lsu, lsv, dev_u, dev_v, log_hyper + log_scale - 0.5 * geo.mask_v @ jnp.log(c)
+    dev_v = ((geo.v0 - m_v) * geo.wl + geo.G + (dev_u + m_u - geo.u0) @ geo.w) / c + t / jnp.sqrt(c)
+    return mu, lsu, lsv, dev_u, dev_v, log_hyper + log_scale + geo.mask_v @ (log_slope - 0.5 * jnp.log(c))
+
+
+def parameters(z: Any, geo: Geometry, exact: bool) -> Any:
+    """z -> x of the same length: mu, sigma_u, sigma_v (, rho), u, v."""
+    mu, lsu, lsv, dev_u, dev_v, _ = unwhiten(z, geo, exact)
+    m_u, m_v = geo.h[H.index("a_u")] * mu, geo.h[H.index("a_v")] * mu
+    hyper = [mu, jnp.exp(lsu), jnp.exp(lsv)]
+    if geo.curve_r.shape[0]:
+        hyper.append(jax.nn.sigmoid(_curve(z[3], geo.curve_r)[0]))
+    return jnp.concatenate([jnp.stack(hyper), dev_u + m_u, dev_v + m_v])
 
 
 def _spectral(z_mu: Any, z_u: Any, geo: Geometry, k: Any, tau_u: Any, tau_v: Any, c: Any) -> Any:
@@ -131,89 +185,13 @@ def log_density(z: Any, geo: Geometry, exact: bool) -> Any:
     # the likelihood is flat beyond these limits, where it can't matter, so that products of exponentials stay finite
     limit = LIMIT_DOUBLE if u.dtype == jnp.float64 else LIMIT_SINGLE
     u, v = jnp.clip(u, -limit, limit), jnp.clip(v, -limit, limit)
-    ll = likelihood(u, v, geo.u0, geo.v0, geo.y_u, geo.y_v, geo.ref, geo.n)
+    if geo.curve_r.shape[0]:
+        logit, slope = _curve(z[3], geo.curve_r)
+        ll = over_dispersed(u, v, jnp.exp(-logit), geo.n, geo.y) + jnp.log(slope)
+        ll += jax.nn.log_sigmoid(logit) + jax.nn.log_sigmoid(-logit)  # uniform in rho
+    else:
+        ll = likelihood(u, v, geo.u0, geo.v0, geo.y_u, geo.y_v, geo.ref, geo.n)
     prior = -0.5 * (geo.mask_u @ dev_u**2) * tau_u - geo.mask_u.sum() * (lsu - k["lsu"])
     prior += -0.5 * (geo.mask_v @ dev_v**2) * tau_v - geo.mask_v.sum() * (lsv - k["lsv"])
     hyper = lsu + lsv - 0.5 * ((mu / k["s_mu"]) ** 2 + 1 / (tau_u * k["s_u"] ** 2) + 1 / (tau_v * k["s_v"] ** 2))
     return ll + prior + hyper + log_jacobian
-
-
-def _metric(geo: Geometry) -> metrics.Metric:
-    """The identity, with no momentum on the padding. Noise is drawn side by side: padding changes no real entry."""
-
-    def momentum(key: Any, position: Any) -> Any:
-        k_h, k_u, k_v = jax.random.split(key, 3)
-        return jnp.concatenate(
-            [
-                jax.random.normal(k_h, (3,), position.dtype),
-                geo.mask_u * jax.random.normal(k_u, geo.mask_u.shape, position.dtype),
-                geo.mask_v * jax.random.normal(k_v, geo.mask_v.shape, position.dtype),
-            ]
-        )
-
-    def kinetic_energy(momentum: Any, position: Any = None) -> Any:
-        return 0.5 * momentum @ momentum
-
-    def is_turning(left: Any, right: Any, total: Any, *_: Any, **__: Any) -> Any:
-        rho = total - (right + left) / 2
-        return (left @ rho <= 0) | (right @ rho <= 0)
-
-    def scale(position: Any, element: Any, **_: Any) -> Any:
-        return element
-
-    return metrics.Metric(momentum, kinetic_energy, is_turning, scale)
-
-
-def advance(
-    geo: Geometry,
-    z: Any,
-    adaptation: Any,
-    key: Any,
-    start: Any,
-    count: Any,
-    warmup: Any,
-    target: Any,
-    *,
-    exact: bool,
-    max_treedepth: int,
-) -> Any:
-    """Take NUTS steps start .. start+count-1 of one chain (count <= BLOCK); adapt the step size before step ``warmup``.
-
-    z (3+S+L,): position. adaptation (5,): dual averaging's state. key (2,) uint32. start, count, warmup int32.
-    Returns the new z, the new adaptation and Draws. Any split of a chain into calls gives the same chain.
-    """
-    kernel = nuts.build_kernel()
-    metric = _metric(geo)
-    a_u, a_v = geo.h[H.index("a_u")], geo.h[H.index("a_v")]
-    _, update, _ = dual_averaging_adaptation(target)
-
-    def density(position: Any) -> Any:
-        return log_density(position, geo, exact)
-
-    def step(i: Any, carry: Any) -> Any:
-        state, da, out = carry
-        warm = start + i < warmup
-        size = jnp.exp(jnp.where(warm, da.log_step_size, da.log_step_size_avg))
-        state, info = kernel(
-            jax.random.fold_in(key, start + i), state, density, size, metric, max_num_doublings=max_treedepth
-        )
-        new = update(da, info.acceptance_rate)
-        da = jax.tree.map(lambda a, b: jnp.where(warm, a, b).astype(z.dtype), new, da)
-        mu, lsu, lsv, dev_u, dev_v, _ = unwhiten(state.position, geo, exact)
-        hyper = jnp.stack([mu, jnp.exp(lsu), jnp.exp(lsv)])
-        x = jnp.concatenate([hyper, dev_u + a_u * mu, dev_v + a_v * mu]).astype(jnp.float32)
-        full = (info.num_trajectory_expansions >= max_treedepth) & ~info.is_turning & ~info.is_divergent
-        row = Draws(x, info.energy, info.is_divergent, full, info.num_integration_steps)
-        return state, da, jax.tree.map(lambda all_, one: all_.at[i].set(one.astype(all_.dtype)), out, row)
-
-    out = Draws(
-        jnp.zeros((BLOCK, z.shape[0]), jnp.float32),
-        jnp.zeros(BLOCK, z.dtype),
-        jnp.zeros(BLOCK, bool),
-        jnp.zeros(BLOCK, bool),
-        jnp.zeros(BLOCK, jnp.int32),
-    )
-    state, da, out = jax.lax.fori_loop(
-        0, count, step, (nuts.init(z, density), DualAveragingAdaptationState(*adaptation), out)
-    )
-    return state.position, jnp.stack(da), out
