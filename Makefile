@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA := tests/data/aime2025_I.csv
 
-.PHONY: help venv demo test lint check bench clean
+.PHONY: help venv demo test lint check bench sbc clean
 
 help:  ## print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ check: lint test  ## lint and test
 bench: venv $(if $(PEERS),bench/venv/.ready)  ## time the commands and the sampler, into bench/; PEERS=1: beside other samplers, an hour
 	$(BIN)/python tests/bench.py
 	$(BIN)/python tests/bench_irt.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
+
+sbc: venv  ## simulation-based calibration of the sampler, into bench/; 10 minutes
+	$(BIN)/python tests/sbc.py
 
 bench/venv/.ready: pyproject.toml
 	test -x bench/venv/bin/python || $(PYTHON) -m venv bench/venv

@@ -17,7 +17,6 @@ import os
 import signal
 import stat
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn

@@ -91,5 +91,7 @@ def _elpd_of(fit: Frame, data: Wide) -> np.ndarray[Any, np.dtype[np.float64]]:
     same = rows["id"].to_pylist() == list(data.items)
     same = same and rows["attempts"].to_pylist() == data.attempts.sum(0).tolist()
     if not (same and np.allclose(rows["correct"].to_numpy(), data.correct.sum(0), rtol=0, atol=1e-9)):
-        raise InputError("this is a fit of other results: only fits of the same results can be compared", where=fit.where)
+        raise InputError(
+            "this is a fit of other results: only fits of the same results can be compared", where=fit.where
+        )
     return np.asarray(elpd.to_numpy(), np.float64)

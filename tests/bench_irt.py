@@ -316,44 +316,43 @@ def bench_shapes(args: argparse.Namespace) -> tuple[str, dict]:
 
 
 def bench_cells(args: argparse.Namespace) -> tuple[str, dict]:
-    """Table and record of nanoseconds a cell and gradient, one chain on one thread.
-
-    The same chain is run twice, short and long, compiled before: the difference is draws alone, without set-up.
-    """
-    from benchkit.irt import sampler
-    from benchkit.irt.geometry import geometry
+    """Table and record of nanoseconds a cell and gradient, in both precisions; one chain, its warm-up not timed."""
+    from benchkit.irt.geometry import target
     from benchkit.irt.laplace import laplace
     from benchkit.irt.model import Priors, check_data
+    from benchkit.irt.sampler import Sampler
 
-    rows, record = [["models x items", "", "cells", "gradients", "us a gradient", "ns a cell and gradient"]], {}
+    head = ["models x items", "bk-irt takes", "cells", "gradients", "us a gradient", "ns a cell and gradient"]
+    rows, record = [[*head, "float64: us", "ns"]], []
     for n_models, n_items in CELLS:
-        if n_models * n_items > args.max_cells:
-            continue
-        data = check_data(*simulated(n_models, n_items, 1))
-        geo = geometry(data, Priors(), laplace(data, Priors()))
         cells = n_models * n_items
-        short, long = 4, 4 + max(4, min(2000, 2_000_000 // cells))
-
-        def chain(draws: int, geo=geo) -> tuple[float, int]:
-            start = time.perf_counter()
-            found = sampler.sample(geo, chains=1, warmup=20, draws=draws, target_accept=0.8, max_treedepth=8, seed=1)
-            return time.perf_counter() - start, int(found.gradients.sum())
-
-        chain(short)
-        pairs = [(chain(short), chain(long)) for _ in range(3 if cells < 10**7 else 1)]
-        gradients = pairs[0][1][1] - pairs[0][0][1]
-        seconds = min(b[0] for _, b in pairs) - min(a[0] for a, _ in pairs)
-        record[f"{n_models}x{n_items}"] = {"cells": cells, "gradients": gradients, "seconds": seconds}
-        each = seconds / gradients
-        rows.append([f"{n_models} x {n_items}", "", str(cells), str(gradients), number(each * 1e6),
-                     number(each / cells * 1e9)])  # fmt: skip
+        if cells > args.max_cells:
+            continue
+        print(f"cells: {n_models} x {n_items}", file=sys.stderr)
+        data = check_data(*simulated(n_models, n_items, 1))
+        whole = target(data, Priors(), laplace(data, Priors()))
+        row = {"models": n_models, "items": n_items, "cells": cells, "double": whole.double}
+        for name, double in (("float32", False), ("float64", True)):
+            options = {"chains": 1, "warmup": 20, "target_accept": 0.8, "max_treedepth": 8, "seed": 1}
+            chain = Sampler(whole._replace(double=double), **options)
+            chain.draw(4)
+            best = float("inf")
+            for _ in range(3 if cells < 3e6 else 1):
+                start = time.perf_counter()
+                gradients = int(chain.draw(max(10, min(1000, int(5e6) // cells))).gradients.sum())
+                best = min(best, (time.perf_counter() - start) / gradients)
+            row |= {name: best, f"gradients_{name}": gradients}
+        record.append(row)
+        times = [[number(row[x] * 1e6), number(row[x] / cells * 1e9)] for x in ("float32", "float64")]
+        precision = "float64" if whole.double else "float32"
+        rows.append([f"{n_models} x {n_items}", precision, str(cells), str(row["gradients_float32"]),
+                     *times[0], *times[1]])  # fmt: skip
     text = aligned(rows)
-    if len(record) > 2:
-        large = [r for r in record.values() if r["cells"] >= 10_000]
-        x, y = np.log([r["cells"] for r in large]), np.log([r["seconds"] / r["gradients"] for r in large])
-        slope = float(np.polyfit(x, y, 1)[0])
-        text += f"Seconds a gradient grow as cells^{slope:.2f} from 10^4 cells on; 1 is linear.\n"
-    return text, record
+    large = [r for r in record if r["cells"] >= 10_000]
+    if len(large) > 1:
+        x, y = np.log([r["cells"] for r in large]), np.log([r["float32"] for r in large])
+        text += f"Seconds a gradient grow as cells^{np.polyfit(x, y, 1)[0]:.2f} from 10^4 cells on; 1 is linear.\n"
+    return text, {"sizes": record}
 
 
 def machine() -> dict:

@@ -202,8 +202,8 @@ class TestTerminal:
         assert rc == 0 and "\x1b" not in out and r"a\x1b[2J" in out and r"b\nc" in out
 
     def test_progress_only_on_a_terminal(self, made: Path, sh: Shell) -> None:
-        rc, out = terminal("bk-irt responses.arrow --draws 50 --warmup 50 -o p.arrow -q", made)
-        assert rc == 0 and "sampling [" in out
+        rc, out = terminal("bk-irt responses.arrow --draws 5000 -o p.arrow -q", made)
+        assert rc == 0 and "bk-irt: sampling: " in out and "%" in out
         assert sh(f"bk-irt {made}/responses.arrow --draws 50 --warmup 50 -o p.arrow -q").err == ""
 
 

@@ -353,3 +353,57 @@ class TestAnchor:
     def test_fractions_are_said(self, held_out: Shell) -> None:
         held_out(r"sed '2,$s/,[0-9]*.\?$/,0.5/' later.csv > half.csv")
         assert "fractions" in held_out("bk-irt --anchor plain.arrow half.csv -o x.arrow").err
+
+
+class TestDispersion:
+    def test_a_row_more_and_wider_bounds(self, sh: Shell, aime: Path) -> None:
+        plain = fit(sh, f"--method laplace {aime}")
+        beta = fit(sh, f"--method laplace --dispersion beta {aime}")
+        assert beta["fit"]["dispersion"] == "beta" and plain["fit"]["dispersion"] is None
+        hyper = [r["id"] for r in beta["parameters"] if r["kind"] == "hyper"]
+        assert hyper == ["mu_b", "rho", "sigma_b", "sigma_theta"]
+        sds = [{r["id"]: r["sd"] for r in x["parameters"] if r["kind"] == "item"} for x in (plain, beta)]
+        assert sum(sds[1][k] > sds[0][k] for k in sds[0]) >= 13
+
+    def test_stability_counts_attempts_alike(self, sh: Shell, aime: Path) -> None:
+        got = fit(sh, f"--method laplace --dispersion beta --stability {aime}")["fit"]["stability"]
+        plain = fit(sh, f"--method laplace --stability {aime}")["fit"]["stability"]
+        assert got["refits"] == 16 and got["ddm"]["full"] != plain["ddm"]["full"]
+
+    def test_single_attempts_are_refused(self, sh: Shell) -> None:
+        (sh.folder / "single.csv").write_text("model,item,attempts,correct\na,x,1,1\na,y,1,0\nb,x,1,0\nb,y,1,1\n")
+        assert "two attempts or more" in sh("bk-irt --dispersion beta single.csv", rc=2).err
+
+
+class TestRounds:
+    def test_draws_until_the_target(self, sh: Shell, aime: Path) -> None:
+        got = fit(sh, f"--draws 40 --warmup 60 --chains 2 --target-ess 300 {aime}")["fit"]
+        assert got["draws"] > 40 and got["min_ess_bulk"] >= 300 and got["target_ess"] == 300
+
+
+class TestLoo:
+    def test_compared_with_another_fit(self, sh: Shell, aime: Path) -> None:
+        sh(f"bk-irt -q {SHORT} --loo {aime} -o one.arrow")
+        one = fit(sh, f"{SHORT} --loo {aime}")
+        rows = [r for r in one["parameters"] if r["kind"] == "item"]
+        assert sum(r["elpd_loo"] for r in rows) == pytest.approx(one["fit"]["loo"]["elpd_loo"])
+        two = fit(sh, f"{SHORT} --loo --dispersion beta --compare one.arrow {aime}")["fit"]["loo"]
+        contrast = two["comparison"]
+        assert contrast["difference"] == pytest.approx(two["elpd_loo"] - one["fit"]["loo"]["elpd_loo"])
+        assert contrast["items"] == 15 and contrast["se"] > 0
+        same = fit(sh, f"{SHORT} --loo --compare one.arrow {aime}")["fit"]["loo"]["comparison"]
+        assert same["difference"] == 0
+
+    def test_only_fits_of_the_same_results(self, sh: Shell, aime: Path) -> None:
+        sh(f"bk-irt -q {SHORT} --loo {aime} -o one.arrow")
+        (sh.folder / "part.csv").write_text("".join(aime.read_text().splitlines(keepends=True)[:-1]))
+        assert "other results" in sh(f"bk-irt {SHORT} --loo --compare one.arrow part.csv", rc=2).err
+        sh(f"bk-irt -q {SHORT} {aime} -o without.arrow")
+        assert "make it with --loo" in sh(f"bk-irt {SHORT} --loo --compare without.arrow {aime}", rc=2).err
+        assert "--compare needs --loo" in sh(f"bk-irt --compare one.arrow {aime}", rc=2).err
+        assert "--loo needs --method nuts" in sh(f"bk-irt --loo --method laplace {aime}", rc=2).err
+
+    def test_fractions_have_no_predictive_density(self, sh: Shell) -> None:
+        (sh.folder / "half.csv").write_text("model,item,attempts,correct\na,x,2,.5\na,y,2,1\nb,x,2,1\nb,y,2,2\n")
+        loo = fit(sh, f"{SHORT} --loo half.csv")["fit"]["loo"]
+        assert loo["elpd_loo"] is None and "fractions" in loo["elpd_loo_reason"]

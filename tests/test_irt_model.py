@@ -61,6 +61,11 @@ class TestValidation:
         assert "only one model" in data_warnings(counts([[1, 1]], [[1, 0]]))[0]
         assert "only one item" in data_warnings(counts([[1], [1]], [[1], [0]]))[0]
 
+    def test_a_huge_count_is_named(self):
+        data = counts([[10_001, 1], [20_000, 10_000]], [[5, 1], [7, 3]])
+        (text,) = data_warnings(data, ["a", "b"], ["p", "q"])
+        assert text.startswith("model a has 10001 attempts on item p, and 1 more pairs have over 10000: ")
+
     def test_disconnected_parts_are_named(self):
         data = counts([[1, 1, 0], [0, 0, 2]], [[1, 0, 0], [0, 0, 1]])
         (text,) = data_warnings(data, ["gpt", "llama"], ["p", "q", "r"])

@@ -56,7 +56,9 @@ def _log_gamma(x: Any) -> tuple[Any, Any]:
     x = x + 8
     log, r = jnp.log(x), 1 / x
     r2 = r * r
-    value = (x - 0.5) * log - x + 0.5 * math.log(2 * math.pi) + r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 / 1680)))
+    value = (
+        (x - 0.5) * log - x + 0.5 * math.log(2 * math.pi) + r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 / 1680)))
+    )
     digamma = log - 0.5 * r - r2 * (1 / 12 - r2 * (1 / 120 - r2 * (1 / 252 - r2 / 240)))
     return value - jnp.log(product), digamma - slope / product
 
@@ -73,7 +75,11 @@ def _over_dispersed(u: Any, v: Any, kappa: Any, n: Any, y: Any) -> Any:
     p = odds * q
     a, b = p * kappa, q * kappa
     (low_a, d_low_a), (low_b, d_low_b), (low, d_low) = _log_gamma(a), _log_gamma(b), _log_gamma(kappa)
-    (high_a, d_high_a), (high_b, d_high_b), (high, d_high) = _log_gamma(a + y), _log_gamma(b + n - y), _log_gamma(kappa + n)
+    (high_a, d_high_a), (high_b, d_high_b), (high, d_high) = (
+        _log_gamma(a + y),
+        _log_gamma(b + n - y),
+        _log_gamma(kappa + n),
+    )
     right, wrong = d_high_a - d_low_a, d_high_b - d_low_b
     ones_u, ones_v = jnp.ones_like(u), jnp.ones_like(v)
     tilt = kappa * p * q * (right - wrong)
@@ -104,16 +110,15 @@ def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:
     return a + t * (b + t * (c + t * d)) + slope * (z - inside), slope
 
 
-def _lean(z: Any, third: Any, fourth: Any, c: Any) -> tuple[Any, Any]:
-    """t(z) of ``geometry`` and the logarithm of its slope."""
-    a = LEAN * jnp.tanh(third / (3 * LEAN * c**1.5))
+def _lean(z: Any, third: Any, fourth: Any, inverse: Any, root: Any) -> tuple[Any, Any]:
+    """t(z) of ``geometry`` and the logarithm of its slope over sqrt(c). inverse, root: 1/c and 1/sqrt(c)."""
+    a = LEAN * jnp.tanh(third * (inverse * root) * (1 / (3 * LEAN)))
     a = jnp.where(jnp.abs(a) < 1e-3, 1e-3, a)  # near the limit a -> 0, where the quotient would lose its digits
-    square = 9 * a * a
-    flat = fourth / (c * c)
+    square, flat = 9 * (a * a), fourth * (inverse * inverse)
     s = jnp.clip(1 + flat / 8 + 0.264 * square, 0.7, 1.5)
     h = jnp.clip(flat / 12 + 0.102 * square, 0, HEAVY)
-    rise, tail = jnp.expm1(a * z), 0.5 * h * z * z
-    return a + s * rise / a * jnp.exp(tail), jnp.log(s * (1 + rise + h * z * rise / a)) + tail
+    rise, tail = jnp.expm1(a * z) / a, 0.5 * h * (z * z)
+    return a + s * rise * jnp.exp(tail), jnp.log(s * (1 + a * rise + h * z * rise) * root) + tail
 
 
 def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
@@ -125,15 +130,17 @@ def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
     tau_u, tau_v = jnp.exp(-2 * lsu), jnp.exp(-2 * lsv)
     log_hyper = jnp.log(slope_u * slope_v)
     c = geo.wl + tau_v
+    root = jax.lax.rsqrt(c)  # quotients by c are products: on long vectors they take most of the time
+    inverse = root * root
     if exact:
         mu, dev_u, log_scale = _exact(z[2], z_u, geo, k, tau_u, tau_v, c)
     else:
         mu, dev_u, log_scale = _spectral(z[2], z_u, geo, k, tau_u, tau_v, c)
     m_u, m_v = k["a_u"] * mu, k["a_v"] * mu
-    t, log_slope = _lean(z_v, geo.third, geo.fourth, c)
+    t, log_slope = _lean(z_v, geo.third, geo.fourth, inverse, root)
     # written so that nothing cancels where sigma_v is small
-    dev_v = ((geo.v0 - m_v) * geo.wl + geo.G + (dev_u + m_u - geo.u0) @ geo.w) / c + t / jnp.sqrt(c)
-    return mu, lsu, lsv, dev_u, dev_v, log_hyper + log_scale + geo.mask_v @ (log_slope - 0.5 * jnp.log(c))
+    dev_v = ((geo.v0 - m_v) * geo.wl + geo.G + (dev_u + m_u - geo.u0) @ geo.w) * inverse + t * root
+    return mu, lsu, lsv, dev_u, dev_v, log_hyper + log_scale + geo.mask_v @ log_slope
 
 
 def parameters(z: Any, geo: Geometry, exact: bool) -> Any:

@@ -2,7 +2,7 @@
 
     y_ij ~ BetaBinomial(n_ij, p_ij kappa, (1 - p_ij) kappa),  kappa = (1 - rho)/rho,  rho ~ U(0, 1)
 
-rho is the correlation of two attempts on one cell: 0 is the binomial. The variance of y grows by 1 + (n - 1) rho, so for
+rho is the correlation of two attempts on one cell; 0: binomial. The variance of y grows by 1 + (n - 1) rho, so for
 the mode and its curvature an attempt counts 1/(1 + (n - 1) rho) (quasi-likelihood: McCullagh and Nelder 1989, ch. 9).
 Given the probabilities at that mode, rho's likelihood is known on a grid; the two are found in turn.
 """
@@ -74,7 +74,7 @@ def disperse(data: Data, priors: Priors) -> tuple[Laplace, Dispersion]:
 
 
 def _weights(data: Data, rho: float) -> Array:
-    return 1 / (1 + np.maximum(data.attempts - 1.0, 0.0) * rho)
+    return np.asarray(1 / (1 + np.maximum(data.attempts - 1.0, 0.0) * rho))
 
 
 def _log_density(t: Array, eta: Array, n: Array, y: Array) -> Array:

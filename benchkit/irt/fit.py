@@ -16,7 +16,7 @@ from benchkit.irt import geometry, sampling
 from benchkit.irt import summary as summaries
 from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace, laplace
-from benchkit.irt.model import Data, Priors, boundary, check_data, check_priors, data_warnings, pearson_phi
+from benchkit.irt.model import Priors, boundary, check_data, check_priors, data_warnings, pearson_phi
 from benchkit.irt.sampling import CHAINS, DRAWS, MAX_TREEDEPTH, TARGET_ACCEPT, WARMUP, Options
 from benchkit.irt.summary import Summary
 
@@ -34,7 +34,7 @@ class Fit:
     names: the hyperparameters, sorted. hyper, items, models: summaries in the order of ``names``, of the columns and of
     the rows of the data.
     boundary_items (M,), boundary_models (N,): all attempts right, or all wrong.
-    draws: float32 (chains * draws, len(names) + M + N): hyper, items, models; chains one after another. None for Laplace.
+    draws: float32 (chains * draws, len(names) + M + N): hyper, items, models; chains one after another, or None.
     mode: the Laplace approximation, which NUTS starts from. over: what is known of rho there; None if binomial.
     diagnostics: what ``benchkit.fit`` holds; None where it does not apply. warnings: plain sentences.
     """

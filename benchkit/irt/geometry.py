@@ -1,6 +1,6 @@
 """The whitening map of the 1PL posterior: constants from the mode, and the reference implementation in float64.
 
-With u the smaller side, v the larger one (see ``laplace``), and z ~ about N(0, I) the sampler's coordinates:
+With u and v the two sides (see ``laplace``; v is mostly the items), and z ~ about N(0, I) the sampler's coordinates:
 
     log sigma_u = l_u(z_0),   log sigma_v = l_v(z_1)        l: splines through the quantiles of a sketch of the marginal
     mu  = mu^ + z_2 s,      s^2 = k_u sigma_u^2 + k_v sigma_v^2 + k_0     mu's posterior variance follows both
@@ -20,7 +20,7 @@ first terms of its Cornish-Fisher expansion, as a g-and-h curve (Tukey 1977; Hoa
 
     t(z) = a + s exp(h z^2/2) (exp(a z) - 1)/a,   a = k/3 (at most LEAN),  s = 1 + l/8 + .264 k^2,  h = l/12 + .102 k^2
 
-Over-dispersed attempts count as n/(1 + (n-1) rho) at the empirical-Bayes rho, and logit rho has a spline like log sigma.
+Over-dispersed attempts count as n/(1 + (n-1) rho) at the empirical-Bayes rho, and logit rho has a spline as log sigma.
 Any positive d, s, c and monotone t give a valid map: only the speed depends on them.
 """
 
@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchkit.irt.dispersion import Dispersion
-from benchkit.irt.laplace import Laplace, orient, precision_u_mu
+from benchkit.irt.laplace import Laplace, models_first, orient, precision_u_mu
 from benchkit.irt.model import Array, Data, Priors, sigmoid
-from benchkit.irt.sampler import Target
+from benchkit.irt.sampler import LONGEST, Target
 
 # scalars of Geometry.h, in order
 H = ("mu", "lsu", "lsv", "k_u", "k_v", "k_0", "a_u", "a_v", "s_mu", "s_u", "s_v")
@@ -45,6 +45,12 @@ LIMIT_SINGLE, LIMIT_DOUBLE = 43, 350
 
 # the largest a of a g-and-h curve, approached smoothly, and the largest h; beyond, the expansion says little
 LEAN, HEAVY = 0.35, 0.1
+
+# radians: the longest step with few values, whose posterior's corners are steep; trees have seven gradients
+SHORT = 0.48
+
+# sides up to this size are few values: their sigma's sketch is made contrast by contrast
+FEW = 64
 
 # knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
 KNOTS, REACH = 49, 6.0
@@ -59,7 +65,7 @@ class Geometry(NamedTuple):
     u0, g, lam, ela, y_u, mask_u (S,): mode, gradient, eigenvalues and their elasticities in tau_v, sum_j y, mask.
     v0, G, wl, y_v, ref, mask_v (L,): mode, gradient, sum_i W, -sum_i y, minus the log density's columns at the mode.
     third, fourth (L,): derivatives of the log likelihood in v at the mode.
-    curve_u, curve_v, curve_r (KNOTS - 1, 4): cubic pieces of l_u, l_v on the knots, lowest power first, and of logit rho.
+    curve_u, curve_v, curve_r (KNOTS - 1, 4): cubic pieces of l_u, l_v on the knots, lowest power first; of logit rho.
     q (S, S): eigenvectors in columns. w, n (S, L): W and the attempts. y (S, L): successes of u over v.
     curve_r (0, 4) and y (0, 0) where the likelihood is binomial.
     """
@@ -99,7 +105,7 @@ def wants_exact(geo: Geometry) -> bool:
     """
     size_u, size_v = geo.n.shape
     uncertain = max(float(curve[(KNOTS - 1) // 2, 1]) for curve in (geo.curve_u, geo.curve_v))
-    return (size_u <= 8 and size_v <= 4096) or (size_u <= 24 and size_v <= 512 and uncertain > 0.3)
+    return (size_u <= 8 and size_v <= 4096) or (size_u <= 40 and size_u**2 * size_v <= 300_000 and uncertain > 0.3)
 
 
 def needs_double(geo: Geometry) -> bool:
@@ -107,7 +113,7 @@ def needs_double(geo: Geometry) -> bool:
 
     Float32's rounding error is about 2^-24 sqrt(sum of squares of the columns' log likelihoods); the limit is 0.02.
     """
-    if len(geo.curve_r) or (geo.v0.size <= 64 and wants_exact(geo)):
+    if len(geo.curve_r) or (geo.v0.size <= FEW and wants_exact(geo)):
         return True
     scales = dict(zip(H, geo.h.tolist(), strict=True))
     extreme = max(float(np.abs(geo.u0).max()), float(np.abs(geo.v0).max()), 4 * scales["s_u"], 4 * scales["s_v"])
@@ -124,9 +130,9 @@ def bucket(size: int, step: int = 8) -> int:
     return -(-size // step) * step
 
 
-def padded(n_models: int, n_items: int) -> tuple[int, int]:
-    """The padded shape (S, L), smaller side first."""
-    return bucket(min(n_models, n_items), 4), bucket(max(n_models, n_items), 8)
+def padded(size_u: int, size_v: int) -> tuple[int, int]:
+    """The padded shape (S, L)."""
+    return bucket(size_u, 4), bucket(size_v, 8)
 
 
 def geometry(
@@ -136,7 +142,7 @@ def geometry(
     over: Dispersion | None = None,
     pad: tuple[int, int] | None = None,
 ) -> Geometry:
-    """Constants of the map, in float64. over: None where the likelihood is binomial; the mode was found with its weights.
+    """Constants of the map, in float64. over: what is known of rho; None where the likelihood is binomial.
 
     pad: padded sizes (S, L); by default ``padded``.
     """
@@ -172,6 +178,15 @@ def geometry(
     k_u, k_v = tau_u**2 * float((cov_u**2).sum()), tau_v**2 * float((cov_v**2).sum())
     k_0 = max(float(k_mu[-1]) - k_u * sig[0] ** 2 - k_v * sig[1] ** 2, 1e-3 * float(k_mu[-1]))
 
+    seen_u = seen_v = None
+    if min(size_u, size_v) <= FEW:
+        cov: Array = np.asarray(np.linalg.inv(h))
+        if size_u <= FEW:
+            seen_u = contrasts(cov[:-1, :-1], u, float(sig[0]))
+        if size_v <= FEW:
+            cross = np.vstack([w, np.full(size_v, a_v * tau_v)]) / c
+            seen_v = contrasts(np.diag(1 / c) + cross.T @ cov @ cross, v, float(sig[1]))
+
     softplus = np.maximum(eta, 0) + np.log1p(np.exp(-np.abs(eta)))
     ref = (o.n * softplus).sum(0)
     pad_u, pad_v = pad or padded(size_u, size_v)
@@ -188,8 +203,8 @@ def geometry(
     scalars |= {"a_u": a_u, "a_v": a_v, "s_mu": priors.mu_b, "s_u": s_u, "s_v": s_v}
     return Geometry(
         h=np.array([scalars[name] for name in H]),
-        curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u),
-        curve_v=sigma_curve(size_v, float(sig[1]), e_v, s_v),
+        curve_u=sigma_curve(size_u, float(sig[0]), e_u, s_u, seen_u),
+        curve_v=sigma_curve(size_v, float(sig[1]), e_v, s_v, seen_v),
         curve_r=np.zeros((0, 4)) if over is None else quantile_spline(over.logit, over.density),
         u0=pad_to(u, pad_u),
         g=pad_to(grad_u, pad_u),
@@ -212,20 +227,36 @@ def geometry(
     )
 
 
-def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
+def contrasts(covariance: Array, x: Array, sigma: float) -> tuple[Array, Array]:
+    """What the data say of a side's contrasts: their errors' variances and squares, (n - 1,) each.
+
+    covariance (n, n), x (n,): posterior of the side at sigma, normal. Along an eigenvector of the contrasts' posterior
+    covariance the data's weight is k = 1 - variance/sigma^2, so they see x/k with variance sigma^2 (1 - k)/k.
+    """
+    n = len(x)
+    if n == 1:
+        return np.zeros(0), np.zeros(0)
+    basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
+    variances, axes = np.linalg.eigh(basis.T @ covariance @ basis)
+    k = np.clip(1 - variances / sigma**2, 1e-4, 1 - 1e-9)
+    return sigma**2 * (1 - k) / k, ((axes.T @ (basis.T @ x)) / k) ** 2
+
+
+def sigma_curve(size: int, sigma: float, sd_log: float, prior: float, seen: tuple[Array, Array] | None = None) -> Array:
     """z -> log sigma whose normal quantiles are those of a sketch of sigma's marginal posterior; (KNOTS - 1, 4).
 
-    The sketch is that of n = size - 1 contrasts (the level is mu's) seen with equal errors 1/w: density of
-    l = log sigma: -n/2 log(sigma^2 + 1/w) - SS/(2 (sigma^2 + 1/w)) + l - sigma^2/(2 prior^2), with w from the
-    information and SS from the place of the mode. Both its cliffs (in log sigma they rise like exponentials of
-    exponentials) become parabolas.
+    The sketch is that of n = size - 1 contrasts (the level is mu's) seen with errors of variance e: density of
+    l = log sigma: -1/2 sum log(sigma^2 + e) - 1/2 sum x^2/(sigma^2 + e) + l - sigma^2/(2 prior^2), with (e, x^2) from
+    ``contrasts``; or all e equal, from the information, and sum x^2 from the place of the mode. Both its cliffs (in
+    log sigma they rise like exponentials of exponentials) become parabolas.
     """
-    contrasts = size - 1
-    information = max(1 / sd_log**2 - 1, 0.0)  # 2 sum kept^2
-    k = math.sqrt(information / 2 * size) / contrasts if contrasts else 0.0
-    k = min(max(k, 1e-3), 1 - 1e-9)
-    noise = sigma**2 * (1 - k) / k
-    ss = max(sigma**2 * (contrasts * k - 1 + (sigma / prior) ** 2) / k**2, 0.0) if contrasts else 0.0
+    count = 1
+    if seen is None:
+        count = size - 1
+        information = max(1 / sd_log**2 - 1, 0.0)  # 2 sum kept^2
+        k = min(max(math.sqrt(information / 2 * size) / count, 1e-3), 1 - 1e-9) if count else 1.0
+        ss = max(sigma**2 * (count * k - 1 + (sigma / prior) ** 2) / k**2, 0.0) if count else 0.0
+        seen = np.array([sigma**2 * (1 - k) / k]), np.array([ss])
     log_sigma = np.log(sigma)
     width = min(sd_log, 1.0)
     # fine near the mode, out to where a half-normal or an exponential tail has lost all its mass
@@ -233,8 +264,9 @@ def sigma_curve(size: int, sigma: float, sd_log: float, prior: float) -> Array:
         [np.linspace(-45, -8 * width, 3000)[:-1], np.linspace(-8 * width, 8 * width, 6001)]
     )
     variance = np.exp(2 * grid)
-    total = variance + noise
-    density = -0.5 * contrasts * np.log(total) - 0.5 * ss / total + grid - 0.5 * variance / prior**2
+    density = grid - 0.5 * variance / prior**2
+    for noise, square in zip(*seen, strict=True):
+        density -= 0.5 * (count * np.log(variance + noise) + square / (variance + noise))
     density = np.exp(density - density.max())
     return quantile_spline(grid, density)
 
@@ -270,15 +302,17 @@ def _spline(x: Array, y: Array) -> Array:
 def target(data: Data, priors: Priors, mode: Laplace, over: Dispersion | None = None) -> Target:
     """The posterior in whitened coordinates, ready for the sampler."""
     geo = geometry(data, priors, mode, over)
-    return Target("density", geo, geo.mask(), wants_exact(geo), needs_double(geo))
+    exact = wants_exact(geo)
+    longest = SHORT if exact and geo.v0.size <= FEW else LONGEST
+    return Target("density", geo, geo.mask(), exact, needs_double(geo), longest)
 
 
 def order(n_models: int, n_items: int, dispersed: bool) -> NDArray[np.intp]:
-    """Where the sampler's columns mu, sigma_u, sigma_v (, rho), u, v have mu_b (, rho), sigma_b, sigma_theta, b, theta."""
+    """Where the sampler's columns mu, sigma_u, sigma_v (, rho), u, v have mu_b, rho, sigma_b, sigma_theta, b, theta."""
     first = 4 if dispersed else 3
-    small = first + np.arange(min(n_models, n_items))
-    large = first + small.size + np.arange(max(n_models, n_items))
-    rows = n_models <= n_items  # u is theta
+    rows = models_first(n_models, n_items)  # u is theta
+    sizes = (n_models, n_items) if rows else (n_items, n_models)
+    u, v = np.split(first + np.arange(sum(sizes)), [sizes[0]])
     sigma = [2, 1] if rows else [1, 2]
     hyper = [0, *([3] if dispersed else []), *sigma]
-    return np.concatenate([hyper, *((large, small) if rows else (small, large))])
+    return np.concatenate([hyper, *((v, u) if rows else (u, v))])

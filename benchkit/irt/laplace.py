@@ -1,8 +1,10 @@
 """The Laplace approximation of the 1PL posterior, at empirical-Bayes hyperparameters. Numpy only.
 
-The larger side, v (index j, length L), is eliminated from every linear system (Schur complement): only the smaller
+One side, v (index j, length L), is eliminated from every linear system (Schur complement): only the other
 side u (index i, length S) and mu_b remain, so a Newton step costs O(S^2 L). Signs are turned so that the log odds of
-a success are always u_i - v_j: where items are the smaller side, u = b, v = theta and successes count failures.
+a success are always u_i - v_j. v is the larger side, since that is cheaper, but the items also where there are up to
+twice as many models: their posteriors are the more skewed ones, and the sampler serves v better (see ``geometry``).
+Where v = theta and u = b, successes count failures.
 
 For given standard deviations, (u, v, mu) is the joint mode. The standard deviations are fixed points of EM for the
 marginal likelihood, with their half-normal prior and the Jacobian of log sigma:
@@ -22,7 +24,7 @@ _MAX_ITERATIONS = 3000
 
 
 class Oriented(NamedTuple):
-    """Data with the smaller side in rows.
+    """Data with u in rows.
 
     n, y: float64 (S, L), attempts and successes of u_i over v_j.
     models_are_rows: whether u is theta (else u is b).
@@ -66,15 +68,20 @@ class _Scales(NamedTuple):
     s_mu: float
 
 
+def models_first(n_models: int, n_items: int) -> bool:
+    """Whether u is theta and v is b."""
+    return n_models <= 2 * n_items
+
+
 def orient(data: Data, weights: Array | None = None) -> Oriented:
-    """Put the smaller side in rows and count successes of u over v.
+    """Put u in rows and count successes of u over v.
 
     weights (N, M): what an attempt of the cell counts for; 1 if None.
     """
     n, y = data.attempts.astype(np.float64), data.correct
     if weights is not None:
         n, y = n * weights, y * weights
-    if n.shape[0] <= n.shape[1]:
+    if models_first(*n.shape):
         return Oriented(n, y, True)
     return Oriented(np.ascontiguousarray(n.T), np.ascontiguousarray((n - y).T), False)
 

@@ -20,6 +20,9 @@ from benchkit.errors import InputError
 
 Array = NDArray[np.float64]
 
+# More attempts on one pair than this are warned of.
+MANY_ATTEMPTS = 10_000
+
 # Above this, sums of attempts are no longer exact in float64.
 MAX_ATTEMPTS = 2**53
 
@@ -29,11 +32,13 @@ class Priors(NamedTuple):
 
     mu_b: sd of the normal prior of the items' mean, around 0.
     sigma_theta, sigma_b: scales of the half-normal priors of the two standard deviations.
+    sigma_a: that of the standard deviation of log discriminations; of the 2PL alone.
     """
 
     mu_b: float = 5.0
     sigma_theta: float = 2.5
     sigma_b: float = 2.5
+    sigma_a: float = 1.0
 
 
 class Data(NamedTuple):
@@ -149,6 +154,14 @@ def data_warnings(data: Data, models: Sequence[str] | None = None, items: Sequen
     if n_items == 1:
         out.append("only one item: its difficulty and the abilities' mean are told apart by their priors alone")
     out += fraction_warnings(data)
+    large = np.argwhere(data.attempts > MANY_ATTEMPTS)
+    if len(large):
+        i, j = large[0].tolist()
+        out.append(
+            f"model {models[i]} has {data.attempts[i, j]} attempts on item {items[j]}"
+            + (f", and {len(large) - 1} more pairs have over {MANY_ATTEMPTS}" if len(large) > 1 else "")
+            + ": if they are independent next to nothing is uncertain; check the counts, or fit with --dispersion beta"
+        )
     model_label, item_label = components(data.attempts)
     n_components = int(max(model_label.max(), item_label.max())) + 1
     if n_components > 1:

@@ -90,7 +90,9 @@ def transition(
     Returns the next HMCState and a row of what ``Draws`` holds, with the mean acceptance probability for x.
     """
     new, keep, turning = _checkpoints(max_treedepth)
-    integrate = trajectory.dynamic_progressive_integration(rotation(density), _kinetic_energy, keep, turning, DIVERGENCE)
+    integrate = trajectory.dynamic_progressive_integration(
+        rotation(density), _kinetic_energy, keep, turning, DIVERGENCE
+    )
     expand = trajectory.dynamic_multiplicative_expansion(integrate, _is_turning, max_treedepth)
     start = IntegratorState(state.position, momentum, state.logdensity, state.logdensity_grad)
     energy = -state.logdensity + _kinetic_energy(momentum)
@@ -119,16 +121,19 @@ def advance(
     count: Any,
     warmup: Any,
     target: Any,
+    longest: Any,
     *,
     max_treedepth: int,
 ) -> Any:
     """Take NUTS steps start .. start+count-1 of one chain; adapt the step size before step ``warmup``.
 
-    z (D,): position. adaptation (5,): dual averaging's state. key (2,) uint32. momenta (block, D): a standard normal row
-    for each step, count <= block. start, count, warmup int32. target: mean acceptance probability.
+    z (D,): position. adaptation (5,): dual averaging's state. key (2,) uint32. momenta (block, D): a standard normal
+    row for each step, count <= block. start, count, warmup int32. target: mean acceptance probability.
+    longest: the longest step, radians.
     Returns the new z, the new adaptation and Draws. Any split of a chain into calls gives the same chain.
     """
-    _, update, _ = dual_averaging_adaptation(target)
+    # the first step size is a good guess: four times less nervous than Hoffman and Gelman's, who start from anywhere
+    _, update, _ = dual_averaging_adaptation(target, gamma=0.2)
     block = momenta.shape[0]
 
     def step(i: Any, carry: Any) -> Any:
@@ -138,6 +143,7 @@ def advance(
         step_key = jax.random.fold_in(key, start + i)
         state, row = transition(density, step_key, state, momenta[i], size, max_treedepth)
         new = update(da, row.x)
+        new = new._replace(log_step_size=jnp.minimum(new.log_step_size, jnp.log(longest)))
         da = jax.tree.map(lambda a, b: jnp.where(warm, a, b).astype(z.dtype), new, da)
         row = row._replace(x=parameters(state.position).astype(jnp.float32))
         return state, da, jax.tree.map(lambda all_, one: all_.at[i].set(one.astype(all_.dtype)), out, row)

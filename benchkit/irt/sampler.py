@@ -30,13 +30,17 @@ from benchkit.irt.model import Array
 # NUTS steps that one call of the compiled program may take
 BLOCK = 64
 
+# radians: three such steps turn a trajectory of N(0, I) round, and its draws are anticorrelated the most; longer ones
+# come back to where they began, however well they keep the energy
+LONGEST = 1.25
+
 
 class Target(NamedTuple):
     """A posterior in whitened coordinates z, as the sampler takes it.
 
     density: the module of benchkit.irt that has ``log_density`` and ``parameters``, functions of (z, constants, exact).
     constants: a NamedTuple of float64 arrays. mask (D,): 1 for the entries of z that are parameters, 0 for padding.
-    exact: passed on. double: whether to work in float64.
+    exact: passed on. double: whether to work in float64. longest: the longest step, radians.
     """
 
     density: str
@@ -44,6 +48,7 @@ class Target(NamedTuple):
     mask: Array
     exact: bool
     double: bool
+    longest: float = LONGEST
 
 
 class Chains(NamedTuple):
@@ -175,7 +180,7 @@ def _specs(key: Program) -> tuple[Any, ...]:
 
     whole = jax.ShapeDtypeStruct((), np.int32)
     words = jax.ShapeDtypeStruct((2,), np.uint32)
-    state = (real_(key.size), real_(5), words, real_(BLOCK, key.size), whole, whole, whole, real_())
+    state = (real_(key.size), real_(5), words, real_(BLOCK, key.size), whole, whole, whole, real_(), real_())
     return (*(real_(*shape) for shape in key.shapes), *state)
 
 
@@ -184,7 +189,10 @@ def _path(key: Program) -> Path | None:
     if _folder is None:
         return None
     parts = [metadata.version(name) for name in ("jax", "jaxlib", "blackjax")]
-    parts += [(Path(__file__).parent / f"{name}.py").read_text() for name in (key.density, "nuts", "geometry", "sampler")]
+    parts += [
+        (Path(__file__).parent / f"{name}.py").read_text()
+        for name in (key.density, key.density.replace("density", "geometry"), "density", "nuts", "geometry", "sampler")
+    ]
     return _folder / "programs" / f"{hashlib.sha256(repr((key, parts)).encode()).hexdigest()}.stablehlo"
 
 
@@ -255,12 +263,14 @@ class Sampler:
         jax = preload()
         self.program = compiled(target, max_treedepth)
         self.double, self.real = target.double, np.float64 if target.double else np.float32
+        self.longest = target.longest
         self.kept = np.flatnonzero(target.mask)
         cells = max(x.size for x in target.constants)
         self.block = max(4, min(BLOCK, 4_000_000 // cells))  # short enough to stop and to report in between
         with _precision(self.double):
             self.constants = [jax.device_put(x.astype(self.real)) for x in target.constants]
-        first = np.log(min(1.1, 1.1 * (self.kept.size / 1000) ** -0.3))  # about where the adaptation ends
+        # about where the adaptation ends
+        first = np.log(min(1.1, target.longest, 1.1 * (self.kept.size / 1000) ** -0.3))
         self.states: list[dict[str, Any]] = []
         for k in range(chains):
             seeds = np.random.SeedSequence([seed, k])
@@ -314,10 +324,11 @@ class Sampler:
         start, warm = state["step"], state["step"] < self.warmup
         count = min(self.block, (self.warmup if warm else end) - start)
         state["momenta"][:count, self.kept] = state["rng"].standard_normal((count, self.kept.size), self.real)
-        steps = (np.int32(start), np.int32(count), np.int32(self.warmup), self.real(self.target_accept))
+        steps = np.int32(start), np.int32(count), np.int32(self.warmup)
+        limits = self.real(self.target_accept), self.real(self.longest)
         with _precision(self.double):
             state["z"], adaptation, block = self.program(
-                *self.constants, state["z"], state["adaptation"], state["key"], state["momenta"], *steps
+                *self.constants, state["z"], state["adaptation"], state["key"], state["momenta"], *steps, *limits
             )
         state["adaptation"] = adaptation = np.array(adaptation)
         state["step"] = start + count

@@ -14,7 +14,7 @@ from benchkit.irt import summary as summaries
 from benchkit.irt.sampler import Chains, Sampler, Target
 from benchkit.irt.summary import Summary
 
-WARMUP, DRAWS, CHAINS, TARGET_ACCEPT, MAX_TREEDEPTH = 300, 1000, 4, 0.8, 8
+WARMUP, DRAWS, CHAINS, TARGET_ACCEPT, MAX_TREEDEPTH = 150, 1000, 4, 0.85, 8
 
 # thresholds of Vehtari et al. 2021 (R-hat, ESS), Betancourt 2016 (E-BFMI)
 RHAT, ESS, BFMI = 1.01, 400, 0.3

@@ -69,4 +69,5 @@ def of_laplace(mode: Laplace, over: Dispersion | None = None) -> Summary:
     ]
     if over is not None:
         columns = [np.insert(x, 1, value) for x, value in zip(columns, dispersion.summary(over), strict=True)]
-    return Summary(*columns, None, None, None)
+    mean, sd, lower, upper = columns
+    return Summary(mean, sd, lower, upper, None, None, None)
