@@ -79,7 +79,10 @@ def _pointwise(found: irt.Fit) -> Draws:
     assert found.draws is not None
     first, n_items = len(found.names), len(found.items.mean)
     rho = found.draws[:, found.names.index("rho")] if "rho" in found.names else None
-    return Draws(theta=found.draws[:, first + n_items :], b=found.draws[:, first : first + n_items], rho=rho)
+    last = first + n_items
+    a = None if found.discriminations is None else found.draws[:, last : last + n_items]
+    theta = found.draws[:, found.draws.shape[1] - len(found.models.mean) :]
+    return Draws(theta=theta, b=found.draws[:, first:last], a=a, rho=rho)
 
 
 def _elpd_of(fit: Frame, data: Wide) -> np.ndarray[Any, np.dtype[np.float64]]:

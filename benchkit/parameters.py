@@ -17,7 +17,6 @@ from benchkit.tables import PARAMETERS
 if TYPE_CHECKING:
     from benchkit.irt.fit import Fit
     from benchkit.irt.stability import Stability
-    from benchkit.irt.summary import Summary
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Draws = np.ndarray[Any, np.dtype[np.float32]]
@@ -81,22 +80,26 @@ def keeping(keep_draws: bool, to: str) -> Keep:
 def of_fit(
     fit: Fit, data: Wide, *, keep: Keep = "none", stability: Stability | None = None, elpd_loo: Floats | None = None
 ) -> pa.Table:
-    """The parameters table of a fit to `data`: hyper, item and model rows, each kind sorted by identifier.
+    """The parameters table of a fit to `data`: hyper, item, item_a and model rows, each kind sorted by
+    identifier.
 
     elpd_loo (M,): sums over the items' cells.
     """
-    totals = [data.attempts.sum(axis) for axis in (0, 1)], [data.correct.sum(axis) for axis in (0, 1)]
-    hyper, count = len(fit.names), len(fit.names) + len(data.items) + len(data.models)
-    unknown = [None] * hyper
+    slopes = [] if fit.discriminations is None else data.items
+    axes = (0, 0, 1) if slopes else (0, 1)
+    hyper = len(fit.names)
+    sizes = {"hyper": hyper, "item": len(data.items), "item_a": len(slopes), "model": len(data.models)}
+    count = sum(sizes.values())
+    unknown, rest = [None] * hyper, [None] * (len(slopes) + len(data.models))
     columns: dict[str, Any] = {
-        "kind": ["hyper"] * hyper + ["item"] * len(data.items) + ["model"] * len(data.models),
-        "id": [*fit.names, *data.items, *data.models],
-        "attempts": unknown + [int(n) for n in np.concatenate(totals[0])],
-        "correct": unknown + [float(y) for y in np.concatenate(totals[1])],
-        "boundary": unknown + [bool(f) for f in np.concatenate([fit.boundary_items, fit.boundary_models])],
+        "kind": [kind for kind, size in sizes.items() for _ in range(size)],
+        "id": [*fit.names, *data.items, *slopes, *data.models],
+        "attempts": unknown + [int(n) for axis in axes for n in data.attempts.sum(axis)],
+        "correct": unknown + [float(y) for axis in axes for y in data.correct.sum(axis)],
+        "boundary": unknown + [bool(f) for axis in axes for f in (fit.boundary_models if axis else fit.boundary_items)],
         "origin": unknown + ["fit"] * (count - hyper),
     }
-    parts: tuple[Summary, ...] = (fit.hyper, fit.items, fit.models)
+    parts = [part for part in (fit.hyper, fit.items, fit.discriminations, fit.models) if part is not None]
     for name in ("mean", "sd", "lower", "upper", "rhat", "ess_bulk", "ess_tail"):
         values = [getattr(part, name) for part in parts]
         columns[name] = pa.nulls(count, pa.float64()) if values[0] is None else floats(np.concatenate(values))
@@ -104,10 +107,10 @@ def of_fit(
     if stability is not None:
         shift = floats(stability.shift).to_pylist()
         cause = [data.models[i] if i >= 0 else None for i in stability.shift_model.tolist()]
-    columns["stability_shift"] = unknown + shift + [None] * len(data.models)
-    columns["stability_model"] = unknown + cause + [None] * len(data.models)
+    columns["stability_shift"] = unknown + shift + rest
+    columns["stability_model"] = unknown + cause + rest
     elpd = [None] * len(data.items) if elpd_loo is None else floats(elpd_loo).to_pylist()
-    columns["elpd_loo"] = unknown + elpd + [None] * len(data.models)
+    columns["elpd_loo"] = unknown + elpd + rest
     columns["draws"] = _kept_draws(fit, np.array([kind in ("hyper", "model") for kind in columns["kind"]]), keep)
     schema = PARAMETERS.schema()
     return pa.table([pa.array(columns[f.name], f.type, from_pandas=False) for f in schema], schema=schema)

@@ -77,7 +77,7 @@ PARAMETERS = Table(
     "parameters",
     "parameters",
     (
-        Column("kind", "utf8", "hyper, item or model", True),
+        Column("kind", "utf8", "hyper, item, item_a (an item's discrimination) or model", True),
         Column("id", "utf8", "item, model, or the hyperparameter's name", True),
         Column("mean", "float64", "posterior mean, logits", True),
         Column("sd", "float64", "posterior standard deviation, logits", True),
@@ -97,7 +97,7 @@ PARAMETERS = Table(
     ),
     "bk-irt",
 )
-KINDS = ("hyper", "item", "model")
+KINDS = ("hyper", "item", "item_a", "model")
 
 
 def _metric_columns() -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from benchkit.irt import geometry as geometries
 from benchkit.irt import sampler
 from benchkit.irt.dispersion import disperse
 from benchkit.irt.geometry import KNOTS, REACH, Geometry, bucket, geometry, needs_double, padded, sigma_curve
-from benchkit.irt.laplace import laplace
+from benchkit.irt.laplace import laplace, models_first
 from benchkit.irt.model import Priors, check_data, sigmoid
 from benchkit.irt.sampler import Sampler, Target
 
@@ -67,7 +67,7 @@ def written_out(data, theta, b, mu, sigma_theta, sigma_b, logit_rho=None):
 
 @pytest.mark.parametrize("beta", [False, True])
 @pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("shape", [(3, 5), (6, 4)])
+@pytest.mark.parametrize("shape", [(3, 5), (9, 4)])
 class TestTheory:
     """Both sides of the Schur complement, both kinds of map, both likelihoods."""
 
@@ -75,52 +75,52 @@ class TestTheory:
         from benchkit.irt import density
 
         np_, data = jax64.numpy, small(shape)
-        size_u, size_v = sorted(shape)
+        rows = models_first(*shape)
+        size_u, size_v = shape if rows else shape[::-1]
         first = 4 if beta else 3
-        constants = []
-        for pad in ((size_u, size_v), padded(*shape)):
-            geo = made(data, beta, pad)
-            kept = np.flatnonzero(geo.mask())
-            assert len(kept) == first + size_u + size_v and len(geo.mask()) == first + sum(pad)
-            geo = Geometry(*(np_.asarray(x) for x in geo))
+        plain, wide = made(data, beta, (size_u, size_v)), made(data, beta)
+        assert plain.mask().all() and len(plain.mask()) == first + sum(shape)
+        assert wide.mask().sum() == first + sum(shape) and len(wide.mask()) == first + sum(padded(size_u, size_v))
+        kept = np.flatnonzero(wide.mask())
 
-            def flat(z_kept, geo=geo, kept=kept, pad=pad):
-                z = np_.zeros(first + sum(pad)).at[kept].set(z_kept)
-                mu, lsu, lsv, dev_u, dev_v, _ = density.unwhiten(z, geo, exact)
-                rho = [density._curve(z[3], geo.curve_r)[0]] if beta else []
-                return np_.concatenate([np_.stack([mu, lsu, lsv, *rho]), dev_u, dev_v])[kept]
+        def flat(z, geo):
+            mu, lsu, lsv, dev_u, dev_v, _ = density.unwhiten(z, geo, exact)
+            rho = [density._curve(z[3], geo.curve_r)[0]] if beta else []
+            x = np_.concatenate([np_.stack([mu, lsu, lsv, *rho]), dev_u, dev_v])
+            return x, (x, density.parameters(z, geo, exact))
 
-            flat, slope = jax64.jit(flat), jax64.jit(jax64.jacfwd(flat))
-            both = jax64.jit(jax64.value_and_grad(partial(density.log_density, exact=exact)))
-            shown = jax64.jit(partial(density.parameters, exact=exact))
-            for seed in range(3):
-                z_kept = np.random.default_rng(seed).normal(size=len(kept))
-                z = np.zeros(first + sum(pad))
-                z[kept] = z_kept
-                x = np.asarray(flat(z_kept))
-                # u - m_u, v - m_v have the same Jacobian as u, v
-                log_det = np.linalg.slogdet(np.asarray(slope(z_kept)))[1]
-                mu, sigma_u, sigma_v = float(x[0]), math.exp(x[1]), math.exp(x[2])
-                u, v = x[first : first + size_u], x[first + size_u :]
-                rho = (float(x[3]),) if beta else ()
-                if shape[0] <= shape[1]:
-                    theta, b, args = u, v + mu, (mu, sigma_u, sigma_v)
-                else:
-                    theta, b, args = v, u + mu, (mu, sigma_v, sigma_u)
-                value, gradient = both(z, geo)
-                constants.append(float(value) - written_out(data, theta, b, *args, *rho) - log_det)
-                for k in kept[:: max(1, len(kept) // 7)]:
-                    move = 1e-5 * (np.arange(len(z)) == k)
-                    up, down = (float(both(z + s * move, geo)[0]) for s in (1, -1))
-                    assert float(gradient[k]) == pytest.approx((up - down) / 2e-5, abs=1e-5, rel=1e-5)
-                assert np.abs(np.delete(np.asarray(gradient), kept)).max(initial=0) < 1e-12
-                # what is kept of a draw, in the order of the table
-                order = geometries.order(*shape, beta)
-                table = np.asarray(shown(z, geo))[kept][order]
-                hyper = [mu, *(1 / (1 + math.exp(-t)) for t in rho), args[2], args[1]]
-                np.testing.assert_allclose(table, np.concatenate([hyper, b, theta]), atol=1e-10)
-        # one constant for all points, with padding and without
+        slope = jax64.jit(jax64.jacfwd(flat, has_aux=True))
+        both = jax64.jit(jax64.value_and_grad(partial(density.log_density, exact=exact)))
+        constants, paddings = [], []
+        for seed in range(4):
+            z = np.random.default_rng(seed).normal(size=len(kept))
+            jacobian, (x, shown) = (jax64.tree.map(np.asarray, y) for y in slope(z, plain))
+            # u - m_u, v - m_v have the same Jacobian as u, v
+            log_det = np.linalg.slogdet(jacobian)[1]
+            mu, sigma_u, sigma_v = float(x[0]), math.exp(x[1]), math.exp(x[2])
+            u, v = x[first : first + size_u], x[first + size_u :]
+            rho = (float(x[3]),) if beta else ()
+            theta, b, sigma = (u, v + mu, (sigma_u, sigma_v)) if rows else (v, u + mu, (sigma_v, sigma_u))
+            value, gradient = both(z, plain)
+            constants.append(float(value) - written_out(data, theta, b, mu, *sigma, *rho) - log_det)
+            for k in range(0, len(z), max(1, len(z) // 7)):
+                move = 1e-5 * (np.arange(len(z)) == k)
+                up, down = (float(both(z + s * move, plain)[0]) for s in (1, -1))
+                assert float(gradient[k]) == pytest.approx((up - down) / 2e-5, abs=1e-5, rel=1e-5)
+            # what is kept of a draw, in the order of the table
+            hyper = [mu, *(1 / (1 + math.exp(-t)) for t in rho), sigma[1], sigma[0]]
+            table = shown[geometries.order(*shape, beta)]
+            np.testing.assert_allclose(table, np.concatenate([hyper, b, theta]), atol=1e-10)
+            # padding adds nothing and is pulled nowhere
+            z_wide = np.zeros(len(wide.mask()))
+            z_wide[kept] = z
+            value_wide, gradient_wide = both(z_wide, wide)
+            paddings.append(float(value_wide) - float(value))
+            np.testing.assert_allclose(np.asarray(gradient_wide)[kept], gradient, atol=1e-9)
+            assert np.abs(np.delete(np.asarray(gradient_wide), kept)).max(initial=0) < 1e-12
+        # one constant for all points
         np.testing.assert_allclose(constants, constants[0], atol=1e-8)
+        np.testing.assert_allclose(paddings, paddings[0], atol=1e-9)
 
 
 class TestFunctions:
@@ -184,11 +184,11 @@ class TestInvariance:
     def test_buckets(self):
         for n in range(1, 3000, 7):
             assert n <= bucket(n) <= max(8, 1.13 * n + 8)
-        assert padded(31, 30) == padded(30, 32) == (32, 32)
+        assert padded(31, 30) == padded(30, 32) == (32, 32) and padded(9, 100) == (12, 104)
 
     @pytest.mark.parametrize("dispersed", [False, True])
     def test_order_is_a_permutation(self, dispersed):
-        for shape in ((3, 5), (5, 3), (1, 1), (1, 4)):
+        for shape in ((3, 5), (9, 3), (1, 1), (1, 4)):
             order = geometries.order(*shape, dispersed)
             assert sorted(order) == list(range(sum(shape) + 3 + dispersed))
 
@@ -240,11 +240,20 @@ def energy_errors(jax, geo, beta=False):
 
 
 class TestPrecision:
-    @pytest.mark.parametrize(("shape", "attempts"), [((30, 40), 4), ((20, 5000), 1), ((40, 60), 100)])
+    @pytest.mark.parametrize(
+        ("shape", "attempts"), [((30, 40), 4), ((20, 5000), 1), ((40, 60), 100), ((12, 3000), 100)]
+    )
     def test_float32_keeps_the_energy(self, jax64, shape, attempts):
         geo = made(simulated(shape, attempts), False)
         assert not needs_double(geo)
-        assert energy_errors(jax64, geo).max() < 0.05
+        assert energy_errors(jax64, geo).max() < 0.15
+
+    @pytest.mark.parametrize(("shape", "attempts"), [((12, 9000), 100), ((300, 300), 100), ((60, 80), 3000)])
+    def test_float64_where_float32_loses_it(self, jax64, shape, attempts):
+        """Tall sums lose it, and so do long rows, whose cells share the rounding of one exponential."""
+        geo = made(simulated(shape, attempts), False)
+        assert needs_double(geo)
+        assert energy_errors(jax64, geo).max() > 0.05
 
     def test_large_counts_are_sampled_in_double(self, jax64):
         n = np.full((20, 30), 10**6)

@@ -269,6 +269,7 @@ class TestAdaptation:
             whole(count),
             whole(warmup),
             0.8,
+            longest,
             max_treedepth=5,
         )
 

@@ -119,9 +119,12 @@ item,b,0,1,-2,2,false,"[0,1,-1]"
 item,c,2,1,0,4,false,"[2,3,2]"
 model,m,0,1,-2,2,false,"[0,0,1]"
 """
-WHOLE = DRAWN.replace("[", "[0.5,") + """hyper,mu_b,0,1,-2,2,,"[0.5,0,0,1]"
+WHOLE = (
+    DRAWN.replace("[", "[0.5,")
+    + """hyper,mu_b,0,1,-2,2,,"[0.5,0,0,1]"
 hyper,sigma_b,1,1,0,2,,"[0.5,2,2,1]"
 """
+)
 LACKING = "model,item,attempts,correct\nA,x,2,2\nA,y,2,0\nB,x,2,1\nB,y,2,1\nC,x,2,2\n"
 # Fractions without a common denominator on too many items to count the patterns: p is drawn.
 UNEVEN = "model,item,attempts,correct\n" + "".join(
@@ -131,7 +134,8 @@ RUNS = {
     "bk-matrix": ("responses.arrow --to json", "lacking.csv --to json", "--diagnose responses.arrow",
                   "--diagnose lacking.csv"),
     "bk-irt": ("--method laplace lacking.csv --to json", "--method laplace --stability lacking.csv --to json",
-               "--anchor whole.csv new.csv --to json", "--draws 8 --warmup 20 lacking.csv --keep-draws --to json"),
+               "--anchor whole.csv new.csv --to json", "--draws 8 --warmup 20 lacking.csv --keep-draws --to json",
+               "--draws 40 --warmup 20 --loo lacking.csv --to json", "--model 2pl --method laplace lacking.csv --to json"),
     "bk-metrics": ("fit.arrow", "drawn.csv"),
     "bk-gaps": ("fit.arrow", "fit.arrow --normalize rank"),
     "bk-rank": ("responses.arrow", "lacking.csv"),

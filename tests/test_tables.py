@@ -63,7 +63,7 @@ class TestValidation:
     @pytest.mark.parametrize(
         ("change", "said"),
         (
-            ({"kind": "thing"}, "row 3: kind 'thing' is none of hyper, item, model"),
+            ({"kind": "thing"}, "row 3: kind 'thing' is none of hyper, item, item_a, model"),
             ({"id": ""}, "row 3: id is empty"),
             ({"mean": float("nan")}, r"row 3: mean \(nan\) is not a finite number"),
             ({"sd": -1.0}, r"row 3: sd \(-1\) is below 0"),

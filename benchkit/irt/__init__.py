@@ -8,6 +8,8 @@
 ``diagnostics``  split R-hat, bulk and tail ESS, E-BFMI (numpy only)
 ``summary``      draws or a Laplace approximation -> means, sds, bounds (numpy only)
 ``conditional``  exact draws of one side given the other; ``conditional_beta`` of beta-binomial counts (numpy only)
+``two``          the 2PL's centre and curvature, ``geometry_two`` and ``density_two`` its map and log density
+``marginal``     the posterior of a standard deviation (numpy only)
 ``anchor``       new items, or new models, for a fit that stays as it is (numpy only)
 ``fit``          the one function that callers need
 """

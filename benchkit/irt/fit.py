@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchkit.errors import InputError
 from benchkit.irt import dispersion as dispersions
-from benchkit.irt import geometry, sampling
+from benchkit.irt import geometry, geometry_two, sampling, two
 from benchkit.irt import summary as summaries
 from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace, laplace
@@ -22,6 +22,10 @@ from benchkit.irt.summary import Summary
 
 HYPER = ("mu_b", "sigma_b", "sigma_theta")
 HYPER_BETA = ("mu_b", "rho", "sigma_b", "sigma_theta")
+HYPER_TWO = ("mu_b", "sigma_a", "sigma_b", "sigma_theta")
+
+# acceptance aimed at; discriminations have cliffs that longer steps fall off
+ACCEPT = {"1pl": TARGET_ACCEPT, "2pl": 0.95}
 
 # above this a dispersion is warned of
 PHI = 1.5
@@ -32,16 +36,18 @@ class Fit:
     """The posterior of one benchmark.
 
     names: the hyperparameters, sorted. hyper, items, models: summaries in the order of ``names``, of the columns and of
-    the rows of the data.
+    the rows of the data. discriminations: of a_j, by columns; None for the 1PL.
     boundary_items (M,), boundary_models (N,): all attempts right, or all wrong.
-    draws: float32 (chains * draws, len(names) + M + N): hyper, items, models; chains one after another, or None.
-    mode: the Laplace approximation, which NUTS starts from. over: what is known of rho there; None if binomial.
+    draws: float32 (chains * draws, len(names) + M + N): hyper, items, models, for the 2PL with the M discriminations
+    after the items; chains one after another, or None.
+    mode: the Laplace approximation of the 1PL. over: what is known of rho there; None if binomial.
     diagnostics: what ``benchkit.fit`` holds; None where it does not apply. warnings: plain sentences.
     """
 
     names: tuple[str, ...]
     hyper: Summary
     items: Summary
+    discriminations: Summary | None
     models: Summary
     boundary_items: NDArray[np.bool_]
     boundary_models: NDArray[np.bool_]
@@ -63,13 +69,14 @@ def fit(
     attempts: NDArray[np.generic],
     correct: NDArray[np.generic],
     *,
+    model: str = "1pl",
     method: str = "nuts",
     dispersion: str | None = None,
     chains: int = CHAINS,
     warmup: int = WARMUP,
     draws: int = DRAWS,
     target_ess: float | None = None,
-    target_accept: float = TARGET_ACCEPT,
+    target_accept: float | None = None,
     max_treedepth: int = MAX_TREEDEPTH,
     seed: int = 0,
     priors: Priors | None = None,
@@ -79,19 +86,27 @@ def fit(
 ) -> Fit:
     """Posterior of abilities theta (N,) and difficulties b (M,) given attempts and correct (N, M), 0 attempts = absent.
 
+    model: ``1pl`` or ``2pl``, where items also have discriminations a (M,).
     method: ``nuts`` (BlackJAX, ``chains`` x ``draws`` after ``warmup`` steps that adapt the step size to
-    ``target_accept``; trees of at most 2^max_treedepth - 1 gradients; then more, until every bulk ESS reaches
-    ``target_ess``) or ``laplace`` (mode and curvature at empirical-Bayes standard deviations; never imports JAX).
+    ``target_accept``, by default ACCEPT[model]; trees of at most 2^max_treedepth - 1 gradients; then more, until every
+    bulk ESS reaches ``target_ess``) or ``laplace`` (mode and curvature at empirical-Bayes standard deviations; never
+    imports JAX).
     dispersion: ``beta`` for a beta-binomial likelihood. progress(done, total) counts sampler steps.
     models, items: names for messages. Equal arguments give equal bytes on one machine type.
     Raises InputError for unusable data or options.
     """
     priors = check_priors(priors or Priors())
+    if model not in ACCEPT:
+        raise InputError(f"model must be 1pl or 2pl, not {model}")
     if method not in ("nuts", "laplace"):
         raise InputError(f"method must be nuts or laplace, not {method}")
     if dispersion not in (None, "beta"):
         raise InputError(f"dispersion must be beta or None, not {dispersion}")
+    if dispersion and model != "1pl":
+        raise InputError("--dispersion beta is of --model 1pl only")
     nuts = method == "nuts"
+    if target_accept is None:
+        target_accept = ACCEPT[model]
     options = Options(chains, warmup, draws, target_accept, max_treedepth, seed, target_ess)
     if nuts:
         sampling.check(options)
@@ -106,42 +121,51 @@ def fit(
         mode, over = dispersions.disperse(data, priors)
     else:
         mode = laplace(data, priors)
-    if not mode.converged:
+    centre = two.centre(data, priors, mode) if model == "2pl" else None
+    if not (mode.converged and (centre is None or centre.converged)):
         warnings.append("the mode was not found to full precision: look for extreme counts or priors")
-    names = HYPER if over is None else HYPER_BETA
+    names = HYPER_TWO if centre is not None else HYPER if over is None else HYPER_BETA
 
     diagnostics: dict[str, Any] = {
-        "model": "1pl",
+        "model": model,
         "dispersion": dispersion,
         "method": method,
-        "priors": dict(priors._asdict()),
+        "priors": {k: v for k, v in priors._asdict().items() if k != "sigma_a" or centre is not None},
         **sampling.settings(options if nuts else None),
     }
     sampled: NDArray[np.float32] | None = None
     if nuts:
-        target = geometry.target(data, priors, mode, over)
-        order = geometry.order(n_models, n_items, over is not None)
+        if centre is not None:
+            target, order = geometry_two.target(data, priors, centre), geometry_two.order(n_models, n_items)
+        else:
+            target = geometry.target(data, priors, mode, over)
+            order = geometry.order(n_models, n_items, over is not None)
         sampled, summary, record = sampling.sample(target, order, options, progress)
         diagnostics |= record
         warnings += sampling.caveats(diagnostics)
     else:
-        summary = summaries.of_laplace(mode, over)
+        summary = summaries.of_laplace(mode, over) if centre is None else summaries.of_centre(centre)
 
-    phi, reason = pearson_phi(data, mode.theta, mode.b)
+    at = mode if centre is None else centre.at
+    phi, reason = pearson_phi(data, at.theta, at.b, None if centre is None else np.exp(centre.at.alpha))
     diagnostics["pearson_phi"] = phi
     if reason:
         diagnostics["pearson_phi_reason"] = reason
     if phi is not None and phi > PHI and over is None:
+        remedy = "fit with --dispersion beta" if centre is None else "the 1pl has --dispersion beta for that"
         warnings.append(
             f"attempts on one cell are more alike than the model says (pearson_phi {phi:.2g} > {PHI}): the bounds are "
-            "too narrow; fit with --dispersion beta"
+            f"too narrow; {remedy}"
         )
     size = len(names)
+    slopes = size + n_items  # where discriminations begin, if there are any
+    last = slopes if centre is None else slopes + n_items
     return Fit(
         names=names,
         hyper=summary.take(slice(0, size)),
-        items=summary.take(slice(size, size + n_items)),
-        models=summary.take(slice(size + n_items, None)),
+        items=summary.take(slice(size, slopes)),
+        discriminations=None if centre is None else summary.take(slice(slopes, last)),
+        models=summary.take(slice(last, None)),
         boundary_items=boundary(data, 0),
         boundary_models=boundary(data, 1),
         draws=sampled,

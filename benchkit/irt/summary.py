@@ -11,7 +11,9 @@ from benchkit.irt import dispersion
 from benchkit.irt.diagnostics import Diagnostics
 from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace
+from benchkit.irt.marginal import moments
 from benchkit.irt.model import Array
+from benchkit.irt.two import Centre
 
 _Z95 = 1.959963984540054
 
@@ -70,4 +72,23 @@ def of_laplace(mode: Laplace, over: Dispersion | None = None) -> Summary:
     if over is not None:
         columns = [np.insert(x, 1, value) for x, value in zip(columns, dispersion.summary(over), strict=True)]
     mean, sd, lower, upper = columns
+    return Summary(mean, sd, lower, upper, None, None, None)
+
+
+def of_centre(c: Centre) -> Summary:
+    """Summary of the 2PL's approximation, in the order mu_b, sigma_a, sigma_b, sigma_theta, b, a, theta.
+
+    mu_b, b and theta are normal, discriminations log-normal, at the empirical-Bayes standard deviations; these have the
+    moments and quantiles of their marginal posteriors.
+    """
+
+    def normal(m: Array, s: Array) -> Array:
+        return np.stack([m, s, m - _Z95 * s, m + _Z95 * s])
+
+    a = np.exp(c.at.alpha + c.sd_alpha**2 / 2)
+    slopes = [a, a * np.sqrt(np.expm1(c.sd_alpha**2)), *(np.exp(c.at.alpha + z * c.sd_alpha) for z in (-_Z95, _Z95))]
+    of_theta, of_b, of_a = (np.array(moments(m))[:, None] for m in c.marginals)
+    parts = [normal(np.array([c.at.mu]), np.array([c.sd_mu])), of_a, of_b, of_theta]
+    parts += [normal(c.at.b, c.sd_b), np.stack(slopes), normal(c.at.theta, c.sd_theta)]
+    mean, sd, lower, upper = np.concatenate(parts, axis=1)
     return Summary(mean, sd, lower, upper, None, None, None)

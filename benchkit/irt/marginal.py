@@ -1,0 +1,65 @@
+"""The marginal posterior of a standard deviation whose values are known with errors. Numpy only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from benchkit.irt.model import Array
+
+
+class Marginal(NamedTuple):
+    """Posterior of log sigma on a rising grid (K,): density up to a constant; log mean of sigma; sd."""
+
+    grid: Array
+    density: Array
+    middle: float
+    sd: float
+
+
+def marginal(x: Array, var: Array, sigma: float, prior: float) -> Marginal:
+    """Marginal posterior of log sigma, with the x_j ~ N(m, sigma) integrated out, whatever their level m is.
+
+    x, var (n,): posterior means, and variances about their mean, at ``sigma``. They are those of an observation with
+    precision l = 1/var - 1/sigma^2 at x (l + 1/sigma^2)/l, whose density for any sigma is normal. The level costs one
+    degree of freedom.
+    """
+    tau = sigma**-2
+    x = x - x.mean()
+    # a bent posterior's variance may exceed sigma^2: then at most two standard deviations count
+    precision = np.maximum(1 / var - tau, tau * np.maximum(1e-4, 0.25 * tau * x**2))
+    seen2 = (x * (1 + tau / precision)) ** 2
+    noise = 1 / precision
+
+    def log_density(t: Array) -> Array:
+        s2 = np.exp(2 * t)[:, None]
+        out = t - 0.5 * s2[:, 0] / prior**2
+        for k in range(0, x.size, 4096):
+            total = s2 + noise[k : k + 4096]
+            out -= 0.5 * ((1 - 1 / x.size) * np.log(total) + seen2[k : k + 4096] / total).sum(1)
+        return np.asarray(out)
+
+    low, high = np.log(prior) - 14, np.log(prior) + 1.5
+    for count in (63, 63, 255):
+        grid = np.linspace(low, high, count)
+        value = log_density(grid)
+        inside = np.flatnonzero(value > value.max() - 30)
+        low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, count - 1)]
+    density = np.exp(value - value.max())
+    mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
+    mass /= mass.sum()
+    between = 0.5 * (grid[1:] + grid[:-1])
+    mean = float(mass @ between)
+    middle = float(np.log(mass @ np.exp(between)))
+    return Marginal(grid, density, middle, float(np.sqrt(mass @ (between - mean) ** 2)))
+
+
+def moments(m: Marginal) -> tuple[float, float, float, float]:
+    """Mean, sd and 95% bounds of sigma."""
+    mass = 0.5 * (m.density[1:] + m.density[:-1]) * np.diff(m.grid)
+    mass /= mass.sum()
+    middle = np.exp(0.5 * (m.grid[1:] + m.grid[:-1]))
+    mean = float(mass @ middle)
+    lower, upper = np.exp(np.interp([0.025, 0.975], np.append(0.0, np.cumsum(mass)), m.grid)).tolist()
+    return mean, float(np.sqrt(mass @ (middle - mean) ** 2)), lower, upper
