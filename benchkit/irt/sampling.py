@@ -85,7 +85,8 @@ def sample(
         more = _more(options, x.shape[1], _extreme(found.ess_bulk, min))
         if not more:
             break
-        run = Chains(*(np.concatenate(parts, axis=1) for parts in zip(run, sampler.draw(more, progress), strict=True)))
+        rounds: list[tuple[Any, ...]] = [run, sampler.draw(more, progress)]
+        run = Chains(*(np.concatenate(parts, axis=1) for parts in zip(*rounds, strict=True)))
     draws = x.shape[1]
     flat = x.reshape(options.chains * draws, -1)
     record = {
