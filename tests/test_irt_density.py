@@ -211,6 +211,28 @@ class TestReference:
         middle = float(np.interp(0, np.linspace(-REACH, REACH, KNOTS)[:-1], a))
         assert abs(middle - math.log(case[1])) < case[2]
 
+    def test_contrasts_are_what_was_seen(self):
+        """Values seen with equal errors: their posterior at sigma gives back the errors and the squares."""
+        seen, error, sigma = np.array([1.0, -0.5, 2.0, 0.3]), 0.4, 1.3
+        variance = 1 / (1 / error + sigma**-2)
+        errors, squares = geometries.contrasts(np.diag(np.full(4, variance)), variance / error * seen, sigma)
+        np.testing.assert_allclose(errors, error)
+        assert squares.sum() == pytest.approx(((seen - seen.mean()) ** 2).sum())
+        assert [x.size for x in geometries.contrasts(np.eye(1), np.ones(1), 1.0)] == [0, 0]
+
+    def test_sigma_curve_of_two_values(self):
+        """One contrast x seen with variance e: the density is known, and its left tail is the prior's alone."""
+        from scipy.stats import norm
+
+        grid = np.linspace(-25, 6, 200_001)
+        variance = np.exp(2 * grid)
+        density = np.exp(grid - variance / (2 * 2.5**2) - 0.8 / (2 * (variance + 0.1))) / np.sqrt(variance + 0.1)
+        below = np.cumsum(density) / density.sum()
+        pieces = sigma_curve(2, 1.0, 0.7, 2.5, (np.array([0.1]), np.array([0.8])))
+        for z, value in zip(np.linspace(-REACH, REACH, KNOTS)[:-1], pieces[:, 0], strict=True):
+            if abs(z) <= 4:
+                assert value == pytest.approx(np.interp(norm.cdf(z), below, grid), abs=0.01)
+
     def test_sigma_curve_of_a_half_normal(self):
         # one value alone says nothing: sigma has its prior, whose quantiles are known
         from scipy.stats import halfnorm, norm

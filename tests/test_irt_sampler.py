@@ -133,7 +133,7 @@ class TestStepSize:
             assert step <= max(target.longest, sampler.off_resonance(target.longest)) * 1.001
 
     def test_adapted_steps_are_off_resonance_and_stay(self):
-        s = chains(chains=3, warmup=40)
+        s = chains(TARGET._replace(longest=1.25), chains=3, warmup=40)
         s.draw(1)
         steps = [math.exp(x["adaptation"][1]) for x in s.states]
         for step in steps:

@@ -62,7 +62,7 @@ def unwhiten(z: Any, geo: Geometry, exact: bool) -> Any:
     taus = [jnp.exp(-2 * x) for x in logs]
     at_centre = [jnp.exp(-2 * k[name]) for name in ("lst", "lsb", "lsa")]
     args = (z[3], z_t, z_b, z_a, geo, k, logs, taus, at_centre)
-    how = partial(_from_models, exact=exact) if geo.q.shape[0] else _exact if exact else _from_items
+    how = partial(_from_models, exact=exact) if geo.q.shape[0] else _from_items
     mu, theta, b, alpha, scale, log_jacobian = how(*args)
     return jnp.stack(logs), mu, theta, b, alpha, scale, log_jacobian + sum(jnp.log(s) for s in slopes)
 
@@ -140,32 +140,10 @@ def _turned(x: Any, s: Any, kappa: Any, geo: Geometry, moved: Any) -> tuple[Any,
     return geo.turn + moved + (off - moved + x - shrink * off) * jnp.exp(shrink), shrink
 
 
-def _exact(
-    z_mu: Any, z_t: Any, z_b: Any, z_a: Any, geo: Geometry, k: Any, logs: Any, taus: Any, centre: Any
-) -> tuple[Any, ...]:
-    """Items, mu and abilities, by a Cholesky factor of the items' precision."""
-    (tau_t, tau_b, tau_a), (_, c_b, c_a) = taus, centre
-    zero = jnp.zeros(1, z_b.dtype)
-    free = jnp.concatenate([jnp.zeros_like(geo.mask_i), geo.mask_i, zero])
-    real = jnp.concatenate([geo.mask_i, geo.mask_i, zero + 1])
-    h = jnp.pad(geo.seen, (0, 1)) + tau_b * geo.prior + jnp.diag(free * tau_a + 1 - real)
-    h = h.at[-1, -1].add(k["s_mu"] ** -2)
-    off = geo.mask_i * (geo.b - k["mu"])
-    lin = (c_b - tau_b) * jnp.concatenate([off, 0 * off, -off.sum()[None]]) + (c_a - tau_a) * jnp.concatenate(
-        [0 * off, geo.alpha, zero]
-    )
-    lin += jnp.append(geo.bend, 0.0) * (logs[0] - k["lst"])
-    low = jnp.linalg.cholesky(h)
-    half = jax.scipy.linalg.solve_triangular(low, lin, lower=True) + jnp.concatenate([z_b, z_a, z_mu[None]])
-    x = jax.scipy.linalg.solve_triangular(low, half, lower=True, trans=1)
-    size = geo.b.shape[0]
-    return _rest(k["mu"] + x[-1], x[:size], x[size:-1], z_t, geo, tau_t, tau_b, -jnp.log(jnp.diag(low)).sum())
-
-
 def _from_items(
     z_mu: Any, z_t: Any, z_b: Any, z_a: Any, geo: Geometry, k: Any, logs: Any, taus: Any, centre: Any
 ) -> tuple[Any, ...]:
-    """The same, one block after the other."""
+    """alpha, mu, b, abilities given them."""
     (tau_t, tau_b, tau_a), (_, c_b, c_a) = taus, centre
     moved = logs[0] - k["lst"]
     d = geo.lam_a + tau_a

@@ -46,11 +46,12 @@ LIMIT_SINGLE, LIMIT_DOUBLE = 43, 350
 # the largest a of a g-and-h curve, approached smoothly, and the largest h; beyond, the expansion says little
 LEAN, HEAVY = 0.35, 0.1
 
-# radians: the longest step with few values, whose posterior's corners are steep; trees have seven gradients
-SHORT = 0.48
-
-# sides up to this size are few values: their sigma's sketch is made contrast by contrast
+# sides up to this size have their sigma's sketch made contrast by contrast
 FEW = 64
+
+# radians: the longest step where both sides together have at most FEW values that say little of the sigmas. Such a
+# posterior has steep corners, where longer steps diverge or stay; its trees of 15 gradients cost next to nothing
+SHORT = 0.4
 
 # knots of the splines of log sigma: z = -REACH .. REACH; straight lines beyond
 KNOTS, REACH = 49, 6.0
@@ -307,7 +308,7 @@ def target(data: Data, priors: Priors, mode: Laplace, over: Dispersion | None = 
     """The posterior in whitened coordinates, ready for the sampler."""
     geo = geometry(data, priors, mode, over)
     exact = wants_exact(geo)
-    longest = SHORT if exact and geo.v0.size <= FEW else LONGEST
+    longest = SHORT if exact and geo.u0.size + geo.v0.size <= FEW else LONGEST
     return Target("density", geo, geo.mask(), exact, needs_double(geo), longest)
 
 

@@ -17,8 +17,8 @@ in ``geometry``. And it shrinks by exp(-kappa s) not with the kappa of the centr
 information 1.5 standard deviations away: b of an item that nobody solved has a cliff on the side of the abilities, as
 steep as a_j, and only the prior on the other.
 
-Where there are more than twice as many models as items, (x, alpha, mu) come first, by a Cholesky factor of their
-precision with theta integrated out (``exact``), or one after the other along the eigenvectors of their blocks. Then
+Where there are more than twice as many models as items, alpha, mu and x come first, one after the other, along the
+eigenvectors of their precision with theta integrated out. Then
 
     theta_i = (sum_j a_j (W_ij (eta_ij + a_j b_j) + r_ij)) / c_i + z_i / sqrt(c_i),   c_i = sum_j a_j^2 W_ij + tau_theta
 
@@ -46,16 +46,13 @@ Spread = tuple[float, float, float]
 # scalars of Geometry.h, in order: the centre, k_t, k_b, k_0 of mu's variance, and the prior scales
 H = ("mu", "lst", "lsb", "lsa", "k_t", "k_b", "k_0", "s_mu", "s_t", "s_b", "s_a")
 
-# largest 2M + 1 whose precision is factored anew at every gradient
-EXACT = 64
-
-# largest N^2 M at which that of theta is, where models are the smaller side
-EXACT_CELLS = 300_000
-
+# largest N of models, the smaller side, at which their precision is factored anew at every gradient: where few values
+# leave the standard deviations uncertain the map must follow them far
+EXACT = 16
 
 # fields of Geometry that one kind of map or the other leaves empty, and their dimensions
 OPTIONAL = {"cross": 1, "seen_a": 1, "third_b": 1, "fourth_b": 1, "below": 1, "above": 1, "to_alpha": 2}
-OPTIONAL |= {"q": 2, "lam": 1, "ela_b": 1, "ela_a": 1, "k": 2, "seen": 2, "prior": 2, "bend": 1}
+OPTIONAL |= {"q": 2, "lam": 1, "ela_b": 1, "ela_a": 1, "k": 2}
 OPTIONAL |= {"q_a": 2, "lam_a": 1, "q_b": 2, "lam_b": 1, "from_alpha": 2, "mu_alpha": 1, "bend_a": 1, "bend_b": 1}
 
 
@@ -69,8 +66,9 @@ class Geometry(NamedTuple):
     cross, seen_a, third_b, fourth_b, to_alpha, q, lam, ela_b, ela_a: where models are the smaller side, else empty.
     third_b, fourth_b (L,): derivatives of the log likelihood in b. below, above:
     information of b a standard deviation and a half away.
-    k (S, L): W eta^ + r, else empty. Then for ``exact``: seen (2L, 2L), prior (2L + 1, 2L + 1) without its tau_b, and
-    bend (2L,); otherwise q_a, lam_a, q_b, lam_b, from_alpha, mu_alpha, bend_a, bend_b, else empty.
+    k (S, L): W eta^ + r; q_a, lam_a, q_b, lam_b: eigenvectors and eigenvalues of alpha's precision, and of b's given
+    alpha; from_alpha (L, L): between b and alpha; mu_alpha (L,): mu's regression on alpha; bend_a, bend_b (L,): what
+    the gradients gain with log sigma_theta. All empty where models are the smaller side.
     """
 
     h: Array
@@ -100,9 +98,6 @@ class Geometry(NamedTuple):
     ela_b: Array
     ela_a: Array
     k: Array
-    seen: Array
-    prior: Array
-    bend: Array
     q_a: Array
     lam_a: Array
     q_b: Array
@@ -213,18 +208,7 @@ def _by_items(k: Blocks, c: Centre, tau: Taus, priors: Priors, size_t: int, size
     half = np.eye(2 * m)
     half[m:, m:] -= 1 / m  # the level of alpha is k's
     seen, bend = half @ c.precision @ half, half @ c.bend
-    e = np.hstack([np.eye(m), np.zeros((m, m)), -np.ones((m, 1))])  # d(b - mu)
-    prior = e.T @ e
     parts = {"k": _pad(c.w * (np.exp(c.at.alpha) * (c.at.theta[:, None] - c.at.b)) + c.r, size_t, size_i)}
-    at = np.concatenate([np.arange(m), size_i + np.arange(m), [2 * size_i]])
-    if 2 * size_i + 1 <= EXACT:
-        for name, x in (("seen", seen), ("prior", prior)):
-            full = np.zeros((2 * size_i + 1,) * 2)
-            full[np.ix_(at[: len(x)], at[: len(x)])] = x
-            parts[name] = full[:-1, :-1] if name == "seen" else full
-        parts["bend"] = np.zeros(2 * size_i)
-        parts["bend"][at[:-1]] = bend
-        return parts, (0.0, 0.0, 1.0)
     h = with_priors(seen, tau._replace(a=0.0), priors.mu_b)
     rest = np.append(np.arange(m), 2 * m)
     alphas = np.arange(m, 2 * m)
@@ -244,8 +228,7 @@ def _by_items(k: Blocks, c: Centre, tau: Taus, priors: Priors, size_t: int, size
 def target(data: Data, priors: Priors, c: Centre) -> Target:
     """The posterior in whitened coordinates, ready for the sampler."""
     geo = geometry(data, priors, c)
-    size_t, size_i = geo.n.shape
-    exact = size_t**2 * size_i <= EXACT_CELLS if c.by_models else geo.seen.size > 0
+    exact = c.by_models and geo.theta.size <= EXACT
     return Target("density_two", geo, geo.mask(), exact, True)
 
 

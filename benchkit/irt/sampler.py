@@ -338,7 +338,7 @@ class Sampler:
             )
         state["adaptation"] = adaptation = np.array(adaptation)
         state["step"] = start + count
-        if state["step"] == self.warmup:
+        if state["step"] == self.warmup and self.longest >= LONGEST:  # with few parameters trees are too uneven
             adaptation[1] = np.log(off_resonance(float(np.exp(adaptation[1]))))
         if not warm:
             at = out.energy.shape[1] - (end - start)

@@ -244,8 +244,8 @@ def centre(data: Data, priors: Priors, start: Laplace, tolerance: float = 1e-6) 
     scales = (priors.sigma_theta, priors.sigma_b, priors.sigma_a)
     p = sigmoid(theta[:, None] - b)
     w, r, lean = n * p * (1 - p), np.zeros(n.shape), 1.0
-    pace, last_move, damping, last = np.ones(3), np.zeros(3), 1.0, np.inf
-    converged = False
+    pace, last_move, damping, last = np.ones(3), np.zeros(3), 1.0, Step(0 * theta, 0 * b, 0 * b, np.zeros(1))
+    converged = moved_a = False
     steps = 0
     while steps < _MAX_ITERATIONS:
         steps += 1
@@ -269,8 +269,8 @@ def centre(data: Data, priors: Priors, start: Laplace, tolerance: float = 1e-6) 
         d = Step(*(x - (d.alpha.mean() + alpha.mean()) / free.alpha.mean() * z for x, z in zip(d, free, strict=True)))
 
         largest = max(float(np.abs(x).max()) for x in d)
-        damping = max(0.7 * damping, 0.1) if largest > 0.95 * last else min(1.2 * damping, 1.0)
-        last = largest
+        turned = sum(float(x @ y) for x, y in zip(d, last, strict=True)) < 0
+        damping, last = max(0.7 * damping, 0.1) if turned else min(1.2 * damping, 1.0), d
         damp = damping * min(1.0, 2.0 / max(largest, 1e-300), 0.5 / max(float(np.abs(d.alpha).max()), 1e-300))
         theta, mu, alpha = theta + damp * d.theta, float(mu + damp * d.mu[0]), alpha + damp * d.alpha
         b = moved(at, damp * d.b, damp * d.alpha)
@@ -278,7 +278,12 @@ def centre(data: Data, priors: Priors, start: Laplace, tolerance: float = 1e-6) 
         where = zip((theta, b, alpha), side.contrasts(), np.exp(log_s), scales, strict=True)
         marginals = tuple(marginal(*x) for x in where)
         move = np.clip([m.middle - x for m, x in zip(marginals, log_s, strict=True)], -0.5, 0.5)
-        if largest < tolerance and np.abs(move).max() < 1e-5:
+        # sigma_a hardly depends on the value it is made at, but by a rough approximation where items have few attempts,
+        # which iteration would build up: it moves once
+        if not moved_a and largest < 1e-2 and np.abs(move[:2]).max() < 1e-2:
+            moved_a, log_s[2] = True, marginals[2].middle
+        move[2] = 0.0
+        if moved_a and largest < tolerance and np.abs(move).max() < 1e-5:
             converged = True
             break
         if largest < 1.0:  # far from the centre the variances mean little
@@ -322,6 +327,7 @@ class _Models(NamedTuple):
 
     k: Blocks
     items: Items
+    tau_b: float
     seen: Array
     cov: Array
     u: Array
@@ -348,12 +354,17 @@ class _Models(NamedTuple):
         return var[:-1], own + _quadratic(b, self.cov), 1 / self.items.alpha + _quadratic(alpha, self.cov), var[-1]
 
     def contrasts(self) -> tuple[Array, Array, Array]:
-        """Variances of theta, b and alpha about their own mean, as if it were known."""
+        """Variances of theta, b and alpha about their own mean, as if it were known.
+
+        What b has by alpha is damped: where an item is far from all models it is bent, and more than b's prior.
+        """
         b, alpha, own = self._items()
         b, alpha = (x - x.mean(1, keepdims=True) for x in (b, alpha))
+        bent = own - 1 / self.items.b + _quadratic(b, self.cov) - _quadratic(b + self.items.ratio * alpha, self.cov)
+        bent = np.maximum(bent, 0)
         return (
             _about_mean(self.cov[:-1, :-1]),
-            own + _quadratic(b, self.cov),
+            own + _quadratic(b, self.cov) - bent + bent / (1 + 2 * self.tau_b * bent),
             1 / self.items.alpha + _quadratic(alpha, self.cov),
         )
 
@@ -365,7 +376,7 @@ def _models(at: Place, w: Array, r: Array, lean: float, tau: Taus, s_mu: float) 
         h, u, v = precision_models(k, tau, s_mu)
         wide = Taus(*(t / 9 for t in tau))  # three times the standard deviations: the map goes there
         if lean == 0 or np.linalg.eigvalsh(precision_models(k, wide, s_mu)[0][:-1, :-1])[0] > 0.5 * wide.theta:
-            return _Models(k, factor(k, tau), h, _inverse(h), u, v), lean
+            return _Models(k, factor(k, tau), tau.b, h, _inverse(h), u, v), lean
         lean = 0.7 * lean if lean > 0.1 else 0.0
 
 
