@@ -58,6 +58,15 @@ def group(table: pa.Table, kind: str) -> Group:
     )
 
 
+def caveats(table: pa.Table) -> list[str]:
+    """What the statistics of difficulty leave out of a parameters table, in words."""
+    if pc.any(pc.equal(table["kind"], "item_a")).as_py():
+        return [
+            "a fit of the 2pl: failure probabilities (companion, --normalize failure) leave out its discriminations"
+        ]
+    return []
+
+
 def thinning(chains: int, draws: int, keep: Keep) -> tuple[int, int]:
     """k and n: every k-th draw of each chain is kept, n of them a chain; the least k that leaves `SOME` in all."""
     step = draws // (SOME // chains + 1) + 1 if keep == "some" else 1

@@ -407,3 +407,12 @@ class TestLoo:
         (sh.folder / "half.csv").write_text("model,item,attempts,correct\na,x,2,.5\na,y,2,1\nb,x,2,1\nb,y,2,2\n")
         loo = fit(sh, f"{SHORT} --loo half.csv")["fit"]["loo"]
         assert loo["elpd_loo"] is None and "fractions" in loo["elpd_loo_reason"]
+
+
+class TestTwoParameters:
+    def test_difficulty_alone_is_said_downstream(self, sh: Shell, aime: Path) -> None:
+        sh(f"bk-irt -q --model 2pl --method laplace {aime} -o two.arrow")
+        for command in ("bk-metrics", "bk-gaps"):
+            assert "leave out its discriminations" in sh(f"{command} two.arrow").err
+        sh(f"bk-irt -q --method laplace {aime} -o one.arrow")
+        assert "discriminations" not in sh("bk-metrics one.arrow").err
