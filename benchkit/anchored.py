@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from benchkit.errors import InputError
 from benchkit.irt import anchor
-from benchkit.parameters import Draws, Keep, draws_of, floats, lists
+from benchkit.parameters import Draws, Keep, Made, draws_of, floats, lists
 from benchkit.responses import Wide
 from benchkit.tables import PARAMETERS, SORT
 from benchkit.wire import Frame
@@ -21,20 +21,13 @@ OPTION = {"item": "--anchor", "model": "--anchor-items"}
 HYPER = {"item": ("mu_b", "sigma_b"), "model": ("sigma_theta",)}
 
 
-class Placed(NamedTuple):
-    """The fit's rows and the new ones, sorted; the fit's document with one more entry in `anchored`; new warnings."""
-
-    table: pa.Table
-    fit: dict[str, Any]
-    warnings: tuple[str, ...]
-
-
-def place(kind: str, fit: Frame, data: Wide, *, keep: Keep, seed: int) -> Placed:
+def place(kind: str, fit: Frame, data: Wide, *, keep: Keep, seed: int) -> Made:
     """Place the new rows of `kind` (item or model) by `fit`, a parameters table with draws.
 
-    The new rows have draws as the fit's rows of their kind do, and with `keep` all, or for models some, in any case;
-    with `keep` none no row has. Raises InputError where the fit lacks a model (item) of the data or has a new item
-    (model) already, where it has not the draws, and for a fit by another model than the 1PL.
+    Gives the fit's rows and the new ones, sorted, and the fit's document with one more entry in `anchored`. The new
+    rows have draws as the fit's rows of their kind do, and with `keep` all, or for models some, in any case; with
+    `keep` none no row has. Raises InputError where the fit lacks a model (item) of the data or has a new item (model)
+    already, where it has not the draws, and for a fit by another model than the 1PL.
     """
     document = dict(fit.fit or {})
     _check_model(document, fit.where)
@@ -79,7 +72,7 @@ def place(kind: str, fit: Frame, data: Wide, *, keep: Keep, seed: int) -> Placed
         entry["pearson_phi_reason"] = found.pearson_phi_reason
     before = document.get("anchored")
     document["anchored"] = [*(before if isinstance(before, list) else []), entry]
-    return Placed(table, document, found.warnings)
+    return Made(table, document, found.warnings)
 
 
 def _check_model(document: dict[str, Any], where: str) -> None:

@@ -159,9 +159,7 @@ def json_columns(rows: Sequence[dict[str, Any]], line: Line, spec: Table) -> dic
 
 def _json_column(values: list[Any], c: Column, line: Line) -> pa.ChunkedArray:
     kinds = {type(v) for v in values} - {type(None)}
-    fit: set[type] = {str, int, float}
-    if c.type in FIT:
-        fit = FIT[c.type]
+    fit = FIT.get(c.type, {str, int, float})
     if kinds - fit:
         at = next(i for i, v in enumerate(values) if v is not None and type(v) not in fit)
         raise InputError(f"row {line(at)}: {c.name} ({_short(values[at])}) is not {KINDS_OF.get(c.type, 'a list')}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchkit import parameters
@@ -20,14 +19,6 @@ from benchkit.wire import Frame
 Progress = Callable[[str], Callable[[int, int], None] | None]
 
 
-class Fitted(NamedTuple):
-    """The rows, the document `fit`, and warnings."""
-
-    table: pa.Table
-    fit: dict[str, Any]
-    warnings: tuple[str, ...]
-
-
 def fitted(
     data: Wide,
     *,
@@ -37,7 +28,7 @@ def fitted(
     against: Frame | None = None,
     progress: Progress,
     **options: Any,
-) -> Fitted:
+) -> parameters.Made:
     """Fit `data` with the options of `irt.fit`, refit without each model, predict each cell from the others.
 
     against: a fit with `elpd_loo` to compare with. progress(what) gives a bar, or None.
@@ -71,7 +62,7 @@ def fitted(
         document["loo"] = report
     document |= parameters.kept(found, keep)
     table = parameters.of_fit(found, data, keep=keep, stability=steady, elpd_loo=elpd)
-    return Fitted(table, document, tuple(warnings))
+    return parameters.Made(table, document, tuple(warnings))
 
 
 def _pointwise(found: irt.Fit) -> Draws:

@@ -26,6 +26,14 @@ the chains, which is what new items can be calibrated by; or none."""
 SOME = 1000
 
 
+class Made(NamedTuple):
+    """What bk-irt writes: the rows, the document `fit`, and new warnings."""
+
+    table: pa.Table
+    fit: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
 class Group(NamedTuple):
     """The rows of one kind, sorted by identifier.
 
@@ -89,8 +97,7 @@ def keeping(keep_draws: bool, to: str) -> Keep:
 def of_fit(
     fit: Fit, data: Wide, *, keep: Keep = "none", stability: Stability | None = None, elpd_loo: Floats | None = None
 ) -> pa.Table:
-    """The parameters table of a fit to `data`: hyper, item, item_a and model rows, each kind sorted by
-    identifier.
+    """The parameters table of a fit to `data`: hyper, item, item_a and model rows, each kind sorted by identifier.
 
     elpd_loo (M,): sums over the items' cells.
     """

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -70,3 +71,15 @@ def made(tmp_path_factory: pytest.TempPathFactory, aime: Path) -> Path:
     sh = Shell(folder)
     sh(f"bk-matrix {aime} -o responses.arrow && bk-irt --method laplace responses.arrow -o fit.arrow")
     return folder
+
+
+@pytest.fixture(scope="module")
+def jax64() -> Iterator[Any]:
+    """JAX in float64."""
+    from benchkit.irt import sampler
+
+    jax = sampler.preload()
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from benchkit.irt import geometry as geometries
-from benchkit.irt import sampler
 from benchkit.irt.dispersion import disperse
 from benchkit.irt.geometry import KNOTS, REACH, Geometry, bucket, geometry, needs_double, padded, sigma_curve
 from benchkit.irt.laplace import laplace, models_first
@@ -15,15 +14,6 @@ from benchkit.irt.model import Priors, check_data, sigmoid
 from benchkit.irt.sampler import Sampler, Target
 
 PRIORS = Priors(3.0, 2.0, 1.5)
-
-
-@pytest.fixture(scope="module")
-def jax64():
-    jax = sampler.preload()
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield jax
-    jax.config.update("jax_enable_x64", before)
 
 
 def small(shape, seed=1):

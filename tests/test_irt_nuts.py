@@ -5,17 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from benchkit.irt import sampler
 
-
-@pytest.fixture(scope="module")
-def jax():
-    """JAX in float64."""
-    module = sampler.preload()
-    before = module.config.jax_enable_x64
-    module.config.update("jax_enable_x64", True)
-    yield module
-    module.config.update("jax_enable_x64", before)
+@pytest.fixture
+def jax(jax64):
+    return jax64
 
 
 def normal(z):

@@ -15,17 +15,6 @@ from benchkit.irt.marginal import marginal, moments
 from benchkit.irt.model import Priors, check_data, sigmoid
 
 
-@pytest.fixture(scope="module")
-def jax64():
-    from benchkit.irt import sampler
-
-    jax = sampler.preload()
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield jax
-    jax.config.update("jax_enable_x64", before)
-
-
 def simulate(n_models, n_items, attempts, *, sigma_a=0.4, sigma_theta=1.0, seed=1, missing=0.0):
     rng = np.random.default_rng(seed)
     theta, b = rng.normal(0, sigma_theta, n_models), rng.normal(0.3, 1.2, n_items)

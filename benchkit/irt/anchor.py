@@ -26,11 +26,10 @@ from benchkit.errors import InputError
 from benchkit.irt import diagnostics, summary
 from benchkit.irt.conditional import sample
 from benchkit.irt.conditional_beta import sample_beta
-from benchkit.irt.model import Array, Data, boundary, check_data, fraction_warnings, sigmoid
+from benchkit.irt.model import PHI, Array, Data, boundary, check_data, fraction_warnings, pearson_phi
 from benchkit.irt.summary import Summary
 
 LEAST_DRAWS = 4
-PHI = 1.5
 
 
 class Anchored(NamedTuple):
@@ -97,19 +96,9 @@ def models(
 
 
 def dispersion(data: Data, theta: Array, b: Array, fitted: int) -> tuple[float | None, str | None]:
-    """Pearson's dispersion of the counts where only ``fitted`` parameters were estimated from them, or the reason.
-
-    sum (y - n p)^2/(n p (1-p)) over cells with n >= 2 and n p (1-p) > 1, divided by their number - fitted, p at theta
-    (N,) and b (M,).
-    """
-    p = sigmoid(theta[:, None] - b[None, :])
-    variance = data.attempts * p * (1 - p)
-    used = (data.attempts >= 2) & (variance > 1)
-    spare = int(used.sum()) - fitted
-    if spare <= 0:
-        return None, "too few new cells with several attempts and a rate away from 0 and 1"
-    off = data.correct[used] - (data.attempts * p)[used]
-    return float((off**2 / variance[used]).sum() / spare), None
+    """Pearson's dispersion of the counts where only ``fitted`` parameters were estimated from them, or the reason."""
+    phi, reason = pearson_phi(data, theta, b, fitted=fitted)
+    return phi, reason and "too few new cells with several attempts and a rate away from 0 and 1"
 
 
 def _sample(

@@ -1,6 +1,6 @@
 """The log density of the 1PL in whitened coordinates, in JAX.
 
-z = (hyperparameters, S of the smaller side, L of the larger side), as in ``geometry``. The likelihood brings its own
+z = (hyperparameters, u (S,), v (L,)), as in ``geometry``. The likelihood brings its own
 gradient: value and gradients come from one pass over the cells.
 """
 
@@ -36,15 +36,11 @@ def _likelihood(u: Any, v: Any, u0: Any, v0: Any, y_u: Any, y_v: Any, ref: Any, 
     return value, (y_u - expected @ ones_v, y_v + ones_u @ expected)
 
 
-def _forward(*args: Any) -> Any:
-    return _likelihood(*args)
-
-
 def _backward(gradients: Any, cotangent: Any) -> Any:
     return (cotangent * gradients[0], cotangent * gradients[1], None, None, None, None, None, None)
 
 
-likelihood.defvjp(_forward, _backward)
+likelihood.defvjp(_likelihood, _backward)
 
 
 def _log_gamma(x: Any) -> tuple[Any, Any]:
@@ -88,15 +84,11 @@ def _over_dispersed(u: Any, v: Any, kappa: Any, n: Any, y: Any) -> Any:
     return value, (tilt @ ones_v, -(ones_u @ tilt), slope)
 
 
-def _over_forward(*args: Any) -> Any:
-    return _over_dispersed(*args)
-
-
 def _over_backward(gradients: Any, cotangent: Any) -> Any:
     return (*(cotangent * g for g in gradients), None, None)
 
 
-over_dispersed.defvjp(_over_forward, _over_backward)
+over_dispersed.defvjp(_over_dispersed, _over_backward)
 
 
 def _curve(z: Any, pieces: Any) -> tuple[Any, Any]:

@@ -35,15 +35,11 @@ def _likelihood(theta: Any, a: Any, d: Any, n: Any, y: Any, y_i: Any) -> Any:
     return value, (rest @ a, theta @ rest, -(ones_t @ rest))
 
 
-def _forward(*args: Any) -> Any:
-    return _likelihood(*args)
-
-
 def _backward(gradients: Any, cotangent: Any) -> Any:
     return (*(cotangent * g for g in gradients), None, None, None)
 
 
-likelihood.defvjp(_forward, _backward)
+likelihood.defvjp(_likelihood, _backward)
 
 
 # how fast the one side of b goes over into the other, in standard deviations to the power -1

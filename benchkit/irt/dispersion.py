@@ -15,6 +15,7 @@ import numpy as np
 
 from benchkit.errors import InputError
 from benchkit.irt.laplace import Laplace, laplace
+from benchkit.irt.marginal import masses
 from benchkit.irt.model import Array, Data, Priors
 from benchkit.irt.pointwise import beta_binomial
 
@@ -92,8 +93,7 @@ def _log_density(t: Array, eta: Array, n: Array, y: Array) -> Array:
 def summary(over: Dispersion) -> tuple[float, float, float, float]:
     """Mean, sd and 95% bounds of rho under the grid's density."""
     rho = 1 / (1 + np.exp(-over.logit))
-    mass = 0.5 * (over.density[1:] + over.density[:-1]) * np.diff(over.logit)
-    mass /= mass.sum()
+    mass = masses(over.logit, over.density)
     middle = 0.5 * (rho[1:] + rho[:-1])
     mean = float(mass @ middle)
     below = np.append(0.0, np.cumsum(mass))

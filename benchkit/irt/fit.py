@@ -16,7 +16,7 @@ from benchkit.irt import geometry, geometry_two, sampling, two
 from benchkit.irt import summary as summaries
 from benchkit.irt.dispersion import Dispersion
 from benchkit.irt.laplace import Laplace, laplace
-from benchkit.irt.model import Priors, boundary, check_data, check_priors, data_warnings, pearson_phi
+from benchkit.irt.model import PHI, Priors, boundary, check_data, check_priors, data_warnings, pearson_phi
 from benchkit.irt.sampling import CHAINS, DRAWS, MAX_TREEDEPTH, TARGET_ACCEPT, WARMUP, Options
 from benchkit.irt.summary import Summary
 
@@ -26,9 +26,6 @@ HYPER_TWO = ("mu_b", "sigma_a", "sigma_b", "sigma_theta")
 
 # acceptance aimed at; discriminations have cliffs that longer steps fall off
 ACCEPT = {"1pl": TARGET_ACCEPT, "2pl": 0.95}
-
-# above this a dispersion is warned of
-PHI = 1.5
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,13 @@ def padded(size_u: int, size_v: int) -> tuple[int, int]:
     return bucket(size_u, 4), bucket(size_v, 8)
 
 
+def pad_to(x: Array, *shape: int, value: float = 0.0) -> Array:
+    """x in the corner of an array of this shape, the rest of it filled."""
+    out = np.full(shape, value)
+    out[tuple(slice(0, k) for k in x.shape)] = x
+    return out
+
+
 def geometry(
     data: Data,
     priors: Priors,
@@ -196,14 +203,6 @@ def geometry(
     ref = (o.n * softplus).sum(0)
     pad_u, pad_v = pad or padded(size_u, size_v)
 
-    def pad_to(x: Array, size: int, value: float = 0.0) -> Array:
-        return np.append(x, np.full(size - x.size, value))
-
-    def block(x: Array, rows_: int, cols: int) -> Array:
-        out = np.zeros((rows_, cols))
-        out[: x.shape[0], : x.shape[1]] = x
-        return out
-
     scalars = {"mu": mode.mu_b, "lsu": np.log(sig[0]), "lsv": np.log(sig[1]), "k_u": k_u, "k_v": k_v, "k_0": k_0}
     scalars |= {"a_u": a_u, "a_v": a_v, "s_mu": priors.mu_b, "s_u": s_u, "s_v": s_v}
     return Geometry(
@@ -213,7 +212,7 @@ def geometry(
         curve_r=np.zeros((0, 4)) if over is None else quantile_spline(over.logit, over.density),
         u0=pad_to(u, pad_u),
         g=pad_to(grad_u, pad_u),
-        lam=pad_to(lam, pad_u, 1.0),
+        lam=pad_to(lam, pad_u, value=1.0),
         ela=pad_to(ela, pad_u),
         y_u=pad_to(y_u, pad_u),
         mask_u=pad_to(np.ones(size_u), pad_u),
@@ -225,10 +224,10 @@ def geometry(
         mask_v=pad_to(np.ones(size_v), pad_v),
         third=pad_to(third, pad_v),
         fourth=pad_to(fourth, pad_v),
-        q=block(q, pad_u, pad_u),
-        w=block(w, pad_u, pad_v),
-        n=block(raw.n, pad_u, pad_v),
-        y=np.zeros((0, 0)) if over is None else block(raw.y, pad_u, pad_v),
+        q=pad_to(q, pad_u, pad_u),
+        w=pad_to(w, pad_u, pad_v),
+        n=pad_to(raw.n, pad_u, pad_v),
+        y=np.zeros((0, 0)) if over is None else pad_to(raw.y, pad_u, pad_v),
     )
 
 

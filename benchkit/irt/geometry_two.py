@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit.irt.geometry import bucket, quantile_spline
+from benchkit.irt.geometry import bucket, pad_to, quantile_spline
 from benchkit.irt.model import Array, Data, Priors, sigmoid
 from benchkit.irt.sampler import Target
 from benchkit.irt.two import Blocks, Centre, Taus, factor, information, with_priors
@@ -112,12 +112,6 @@ class Geometry(NamedTuple):
         return np.concatenate([np.ones(4), self.mask_t, self.mask_i, self.mask_i])
 
 
-def _pad(x: Array, *shape: int, value: float = 0.0) -> Array:
-    out = np.full(shape, value)
-    out[tuple(slice(0, k) for k in x.shape)] = x
-    return out
-
-
 def geometry(data: Data, priors: Priors, c: Centre, pad: tuple[int, int] | None = None) -> Geometry:
     """Constants of the map. pad: padded sizes of models and items."""
     n_models, n_items = data.attempts.shape
@@ -138,17 +132,17 @@ def geometry(data: Data, priors: Priors, c: Centre, pad: tuple[int, int] | None 
         curve_t=curves[0],
         curve_b=curves[1],
         curve_a=curves[2],
-        theta=_pad(c.at.theta, size_t),
-        mask_t=_pad(np.ones(n_models), size_t),
-        b=_pad(c.at.b, size_i),
-        alpha=_pad(c.at.alpha, size_i),
-        turn=_pad(c.at.turn if c.by_models else _turn(c, tau, priors), size_i),
-        seen_b=_pad(k.b, size_i),
-        mask_i=_pad(np.ones(n_items), size_i),
-        n=_pad(data.attempts.astype(float), size_t, size_i),
-        y=_pad(data.correct, size_t, size_i),
-        w=_pad(c.w, size_t, size_i),
-        y_i=_pad(data.correct.sum(0), size_i),
+        theta=pad_to(c.at.theta, size_t),
+        mask_t=pad_to(np.ones(n_models), size_t),
+        b=pad_to(c.at.b, size_i),
+        alpha=pad_to(c.at.alpha, size_i),
+        turn=pad_to(c.at.turn if c.by_models else _turn(c, tau, priors), size_i),
+        seen_b=pad_to(k.b, size_i),
+        mask_i=pad_to(np.ones(n_items), size_i),
+        n=pad_to(data.attempts.astype(float), size_t, size_i),
+        y=pad_to(data.correct, size_t, size_i),
+        w=pad_to(c.w, size_t, size_i),
+        y_i=pad_to(data.correct.sum(0), size_i),
         **(empty | parts),
     )
 
@@ -168,13 +162,13 @@ def _by_models(k: Blocks, c: Centre, n: NDArray[np.int64], tau: Taus, size_t: in
     own = tau.b * (1 / items.b + items.ratio**2 / items.alpha)
     cov_b = -(cov_mu[:-1] @ from_b) + cov_mu[-1] * (own - 1)
     spread = _spread(float(cov_mu[-1]), tau, cov_mu[:-1], cov_b)
-    parts = {"cross": _pad(k.cross, size_i), "seen_a": _pad(k.alpha, size_i)}
-    parts |= {name: _pad(x, size_i) for name, x in zip(("third_b", "fourth_b"), _skew(c), strict=True)}
+    parts = {"cross": pad_to(k.cross, size_i), "seen_a": pad_to(k.alpha, size_i)}
+    parts |= {name: pad_to(x, size_i) for name, x in zip(("third_b", "fourth_b"), _skew(c), strict=True)}
     for name, way in (("below", -1.5), ("above", 1.5)):
         p = sigmoid(np.exp(c.at.alpha) * (c.at.theta[:, None] - c.at.b - way / np.sqrt(items.b)))
-        parts[name] = _pad((n * p * (1 - p)).sum(0) * np.exp(2 * c.at.alpha), size_i)
-    parts |= {"to_alpha": _pad(k.to_alpha, size_t, size_i), "q": _pad(q, size_t, size_t)}
-    parts |= {"lam": _pad(lam, size_t, value=1.0), "ela_b": _pad(ela_b, size_t), "ela_a": _pad(ela_a, size_t)}
+        parts[name] = pad_to((n * p * (1 - p)).sum(0) * np.exp(2 * c.at.alpha), size_i)
+    parts |= {"to_alpha": pad_to(k.to_alpha, size_t, size_i), "q": pad_to(q, size_t, size_t)}
+    parts |= {"lam": pad_to(lam, size_t, value=1.0), "ela_b": pad_to(ela_b, size_t), "ela_a": pad_to(ela_a, size_t)}
     return parts, spread
 
 
@@ -208,7 +202,7 @@ def _by_items(k: Blocks, c: Centre, tau: Taus, priors: Priors, size_t: int, size
     half = np.eye(2 * m)
     half[m:, m:] -= 1 / m  # the level of alpha is k's
     seen, bend = half @ c.precision @ half, half @ c.bend
-    parts = {"k": _pad(c.w * (np.exp(c.at.alpha) * (c.at.theta[:, None] - c.at.b)) + c.r, size_t, size_i)}
+    parts = {"k": pad_to(c.w * (np.exp(c.at.alpha) * (c.at.theta[:, None] - c.at.b)) + c.r, size_t, size_i)}
     h = with_priors(seen, tau._replace(a=0.0), priors.mu_b)
     rest = np.append(np.arange(m), 2 * m)
     alphas = np.arange(m, 2 * m)
@@ -218,10 +212,10 @@ def _by_items(k: Blocks, c: Centre, tau: Taus, priors: Priors, size_t: int, size
     lam_b, q_b = np.linalg.eigh(seen[:m, :m])
     cov_mu = np.linalg.solve(inner, np.append(np.zeros(m), 1.0))
     spread = _spread(float(cov_mu[-1]), tau, np.zeros(1), cov_mu[:-1] - cov_mu[-1])
-    parts |= {"q_a": _pad(q_a, size_i, size_i), "lam_a": _pad(np.maximum(lam_a, 0), size_i, value=1.0)}
-    parts |= {"q_b": _pad(q_b, size_i, size_i), "lam_b": _pad(np.maximum(lam_b, 0), size_i, value=1.0)}
-    parts |= {"from_alpha": _pad(seen[:m, m:], size_i, size_i), "mu_alpha": _pad(-back[:, -1], size_i)}
-    parts |= {"bend_a": _pad(bend[m:] - back[:, :-1] @ bend[:m], size_i), "bend_b": _pad(bend[:m], size_i)}
+    parts |= {"q_a": pad_to(q_a, size_i, size_i), "lam_a": pad_to(np.maximum(lam_a, 0), size_i, value=1.0)}
+    parts |= {"q_b": pad_to(q_b, size_i, size_i), "lam_b": pad_to(np.maximum(lam_b, 0), size_i, value=1.0)}
+    parts |= {"from_alpha": pad_to(seen[:m, m:], size_i, size_i), "mu_alpha": pad_to(-back[:, -1], size_i)}
+    parts |= {"bend_a": pad_to(bend[m:] - back[:, :-1] @ bend[:m], size_i), "bend_b": pad_to(bend[:m], size_i)}
     return parts, spread
 
 

@@ -163,7 +163,7 @@ def _climb(
         g_v = y_v + expected.sum(0) - tau_v * (v - sc.a_v * mu)
         g_mu = sc.a_u * tau_u * float((u - mu).sum()) + sc.a_v * tau_v * float((v - mu).sum()) - mu / sc.s_mu**2
         h, c = precision_u_mu(w, tau_u, tau_v, sc.a_v, sc.s_mu)
-        cov = _inverse(h)
+        cov = inverse(h)
         # v given (u, mu): dv = (g_v + W^T du + a_v tau_v dmu) / c
         cross[-1] = sc.a_v * tau_v
         d = cov @ (np.append(g_u, g_mu) + cross @ (g_v / c))
@@ -212,6 +212,7 @@ def _squares(kept: Array) -> float:
     return float((np.clip(kept, 0.0, 1.0) ** 2).sum())
 
 
-def _inverse(h: Array) -> Array:
+def inverse(h: Array) -> Array:
+    """The inverse of a positive definite matrix."""
     half = np.linalg.inv(np.linalg.cholesky(h))
-    return half.T @ half
+    return np.asarray(half.T @ half)

@@ -18,6 +18,12 @@ class Marginal(NamedTuple):
     sd: float
 
 
+def masses(grid: Array, density: Array) -> Array:
+    """Shares (K - 1,) of the intervals of a rising grid (K,) under a density, by trapezoids."""
+    mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
+    return np.asarray(mass / mass.sum())
+
+
 def marginal(x: Array, var: Array, sigma: float, prior: float) -> Marginal:
     """Marginal posterior of log sigma, with the x_j ~ N(m, sigma) integrated out, whatever their level m is.
 
@@ -48,8 +54,7 @@ def marginal(x: Array, var: Array, sigma: float, prior: float) -> Marginal:
         inside = np.flatnonzero(value > value.max() - 30)
         low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, count - 1)]
     density = np.exp(value - value.max())
-    mass = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
-    mass /= mass.sum()
+    mass = masses(grid, density)
     between = 0.5 * (grid[1:] + grid[:-1])
     mean = float(mass @ between)
     middle = float(np.log(mass @ np.exp(between)))
@@ -58,8 +63,7 @@ def marginal(x: Array, var: Array, sigma: float, prior: float) -> Marginal:
 
 def moments(m: Marginal) -> tuple[float, float, float, float]:
     """Mean, sd and 95% bounds of sigma."""
-    mass = 0.5 * (m.density[1:] + m.density[:-1]) * np.diff(m.grid)
-    mass /= mass.sum()
+    mass = masses(m.grid, m.density)
     middle = np.exp(0.5 * (m.grid[1:] + m.grid[:-1]))
     mean = float(mass @ middle)
     lower, upper = np.exp(np.interp([0.025, 0.975], np.append(0.0, np.cumsum(mass)), m.grid)).tolist()

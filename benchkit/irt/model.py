@@ -20,6 +20,9 @@ from benchkit.errors import InputError
 
 Array = NDArray[np.float64]
 
+# Above this Pearson's dispersion is warned of.
+PHI = 1.5
+
 # More attempts on one pair than this are warned of.
 MANY_ATTEMPTS = 10_000
 
@@ -196,18 +199,23 @@ def _some(who: list[str], what: str) -> str:
     return f"{len(who)} {what}s ({who[0]}, {who[1]}, ...)"
 
 
-def pearson_phi(data: Data, theta: Array, b: Array, a: Array | None = None) -> tuple[float | None, str | None]:
+def pearson_phi(
+    data: Data, theta: Array, b: Array, a: Array | None = None, fitted: int | None = None
+) -> tuple[float | None, str | None]:
     """Pearson's dispersion of the counts around the fitted probabilities, or None and the reason.
 
     phi = sum (y - n p)^2 / (n p (1-p)) / (cells - N - M + 1) over cells with n >= 2 and n p (1-p) > 1 (McCullagh and
     Nelder 1989, section 4.5). About 1 where attempts on one cell are independent; larger where they are alike.
     theta (N,), b (M,): the estimates, in logits. a (M,): the 2PL's discriminations, which cost M - 1 cells more.
+    fitted: how many parameters were estimated from these counts, where not all were.
     """
     n = data.attempts
     p = sigmoid((theta[:, None] - b[None, :]) * (1.0 if a is None else a))
     variance = n * p * (1 - p)
     used = (n >= 2) & (variance > 1)
-    spare = int(used.sum()) - sum(n.shape) + 1 - (0 if a is None else a.size - 1)
+    if fitted is None:
+        fitted = sum(n.shape) - 1 + (0 if a is None else a.size - 1)
+    spare = int(used.sum()) - fitted
     if spare <= 0:
         return None, "too few cells with several attempts and a rate away from 0 and 1"
     chi2 = (data.correct[used] - (n * p)[used]) ** 2 / variance[used]

@@ -18,7 +18,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,6 +187,8 @@ def _path(key: Program) -> Path | None:
     """Where the traced program is kept: its name covers everything that it was made from."""
     if _folder is None:
         return None
+    from importlib import metadata  # takes longer to load than the rest of this module, which every fit imports
+
     parts = [metadata.version(name) for name in ("jax", "jaxlib", "blackjax")]
     parts += [
         (Path(__file__).parent / f"{name}.py").read_text()

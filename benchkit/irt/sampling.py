@@ -55,9 +55,7 @@ def check(options: Options) -> None:
 def settings(options: Options | None) -> dict[str, Any]:
     """The sampler's entries of ``benchkit.fit`` before it ran; None for each without sampling."""
     empty = ("divergences", "saturated_trees", "max_rhat", "min_ess_bulk", "min_ess_tail", "min_e_bfmi")
-    given = options or Options()
-    shown = {"chains", "warmup", "draws", "target_accept", "max_treedepth", "seed", "target_ess"}
-    return {k: v if options else None for k, v in given._asdict().items() if k in shown} | dict.fromkeys(empty)
+    return (options._asdict() if options else dict.fromkeys(Options._fields)) | dict.fromkeys(empty)
 
 
 def sample(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchkit.irt.laplace import Laplace
+from benchkit.irt.laplace import Laplace, inverse, models_first
 from benchkit.irt.marginal import Marginal, marginal
 from benchkit.irt.model import Array, Data, Priors, sigmoid
 
@@ -238,7 +238,7 @@ def centre(data: Data, priors: Priors, start: Laplace, tolerance: float = 1e-6) 
     """
     n, y = data.attempts.astype(float), data.correct
     n_models, n_items = n.shape
-    by_models = n_models <= 2 * n_items
+    by_models = models_first(n_models, n_items)
     theta, b, alpha, mu = start.theta, start.b, np.zeros(n_items), start.mu_b
     log_s = np.log([start.sigma_theta, start.sigma_b, min(0.3, priors.sigma_a)])
     scales = (priors.sigma_theta, priors.sigma_b, priors.sigma_a)
@@ -376,7 +376,7 @@ def _models(at: Place, w: Array, r: Array, lean: float, tau: Taus, s_mu: float) 
         h, u, v = precision_models(k, tau, s_mu)
         wide = Taus(*(t / 9 for t in tau))  # three times the standard deviations: the map goes there
         if lean == 0 or np.linalg.eigvalsh(precision_models(k, wide, s_mu)[0][:-1, :-1])[0] > 0.5 * wide.theta:
-            return _Models(k, factor(k, tau), tau.b, h, _inverse(h), u, v), lean
+            return _Models(k, factor(k, tau), tau.b, h, inverse(h), u, v), lean
         lean = 0.7 * lean if lean > 0.1 else 0.0
 
 
@@ -417,7 +417,7 @@ def _items(k: Blocks, score: Score, tau: Taus, s_mu: float) -> _Items:
         h = with_priors(seen, tau, s_mu)
         if np.linalg.eigvalsh(h)[0] > 0:
             break
-    return _Items(seen, score.missing[:-1, -1], _inverse(h), np.hstack([k.to_b, k.to_alpha]), k.theta + tau.theta)
+    return _Items(seen, score.missing[:-1, -1], inverse(h), np.hstack([k.to_b, k.to_alpha]), k.theta + tau.theta)
 
 
 def _about_mean(cov: Array) -> Array:
@@ -432,8 +432,3 @@ def _about_mean(cov: Array) -> Array:
 def _quadratic(x: Array, cov: Array) -> Array:
     """x_j^T cov x_j over the columns of x."""
     return np.asarray(np.einsum("ij,ij->j", x, cov @ x))
-
-
-def _inverse(h: Array) -> Array:
-    half = np.linalg.inv(np.linalg.cholesky(h))
-    return np.asarray(half.T @ half)
