@@ -113,7 +113,11 @@ class TestValidation:
         found = loo(data, draws)
         assert found.k_above > 0 and found.k_max > found.k_threshold == 0.5
         (text,) = found.warnings
-        assert f"unreliable on {found.k_above} of {found.cells} cells" in text and "--dispersion beta" in text
+        assert f"unreliable on {found.k_above} of {found.cells} cells" in text and "or try --dispersion beta" in text
+        # the 2pl refuses it
+        ones = np.ones_like(draws.b)
+        assert "or try --model 1pl --dispersion beta" in loo(data, draws._replace(a=ones)).warnings[0]
+        assert "--dispersion" not in loo(data, draws._replace(rho=np.full(100, 0.001))).warnings[0]
         single = Data(np.minimum(data.attempts, 1), np.minimum(data.correct, 1))
         wild = draws._replace(b=8 * draws.b)
         assert "--dispersion" not in loo(single, wild).warnings[0]

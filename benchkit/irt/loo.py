@@ -150,7 +150,8 @@ def loo(
     se, se_reason = _clustered(items[~np.isnan(items)])
     warnings: tuple[str, ...] = ()
     if above:
-        remedy = "" if draws.rho is not None or n.max() == 1 else ", or try --dispersion beta"
+        beta = "--dispersion beta" if draws.a is None else "--model 1pl --dispersion beta"
+        remedy = "" if draws.rho is not None or n.max() == 1 else f", or try {beta}"
         warnings = (
             f"elpd_loo is unreliable on {above} of {n.size} cells (Pareto k above {limit:.2f}, the largest "
             f"{k.max():.2f}), which the model hardly expects or which weigh too much: raise --draws{remedy}",

@@ -163,7 +163,8 @@ def data_warnings(data: Data, models: Sequence[str] | None = None, items: Sequen
         out.append(
             f"model {models[i]} has {data.attempts[i, j]} attempts on item {items[j]}"
             + (f", and {len(large) - 1} more pairs have over {MANY_ATTEMPTS}" if len(large) > 1 else "")
-            + ": if they are independent next to nothing is uncertain; check the counts, or fit with --dispersion beta"
+            + ": if they are independent next to nothing is uncertain; check the counts; where attempts are alike the "
+            "1pl has --dispersion beta"
         )
     model_label, item_label = components(data.attempts)
     n_components = int(max(model_label.max(), item_label.max())) + 1
