@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from benchkit.errors import InputError
 from benchkit.irt import anchor
-from benchkit.parameters import Draws, Keep, Made, draws_of, floats, lists
+from benchkit.parameters import Keep, Made, fit_draws, floats, lists, named
 from benchkit.responses import Wide
 from benchkit.tables import PARAMETERS, SORT
 from benchkit.wire import Frame
@@ -35,20 +35,20 @@ def place(kind: str, fit: Frame, data: Wide, *, keep: Keep, seed: int) -> Made:
     known = {k: set(fit.table.filter(pc.equal(fit.table["kind"], k))["id"].to_pylist()) for k in OTHER}
     if again := [x for x in new if x in known[kind]]:
         raise InputError(
-            f"{_named(kind, again)} in the fit {fit.where} already: new results of old {kind}s need a new fit"
+            f"{named(kind, again)} in the fit {fit.where} already: new results of old {kind}s need a new fit"
         )
     if strange := [x for x in old if x not in known[OTHER[kind]]]:
         raise InputError(
-            f"{_named(OTHER[kind], strange)} not in {fit.where}: fit the {OTHER[kind]}s together, or place the new "
+            f"{named(OTHER[kind], strange)} not in {fit.where}: fit the {OTHER[kind]}s together, or place the new "
             f"ones first by {OPTION[OTHER[kind]]}"
         )
     beta = document.get("dispersion") == "beta"
-    hyper = _draws(fit, "hyper", [*HYPER[kind], *(["rho"] if beta else [])]).astype(np.float64)
+    hyper = fit_draws(fit, "hyper", [*HYPER[kind], *(["rho"] if beta else [])]).astype(np.float64)
     rho, chains = hyper[:, -1] if beta else None, _chains(document)
     if beta and (data.correct != np.round(data.correct)).any():
         raise InputError(f"scores that are fractions have no beta-binomial likelihood, which {fit.where} has")
     counts = data.attempts, data.correct
-    fixed = _draws(fit, OTHER[kind], old)
+    fixed = fit_draws(fit, OTHER[kind], old)
     try:
         if kind == "item":
             found = anchor.items(*counts, fixed, hyper[:, 0], hyper[:, 1], new, rho=rho, chains=chains, seed=seed)
@@ -91,18 +91,6 @@ def _chains(document: dict[str, Any]) -> int | None:
     return chains if isinstance(chains, int) and chains > 0 else None
 
 
-def _draws(fit: Frame, kind: str, ids: Sequence[str]) -> Draws:
-    there = set(fit.table.filter(pc.equal(fit.table["kind"], kind))["id"].to_pylist())
-    lacking = [x for x in ids if x not in there]
-    if not lacking:
-        values, lacking = draws_of(fit.table, kind, ids)
-    if lacking:
-        what = "row" if kind == "hyper" else kind
-        how = "make the fit with --keep-draws" + ("" if kind == "item" else ", or as Arrow or Parquet")
-        raise InputError(f"no draws of {_list(what, lacking)}: {how}", where=fit.where)
-    return values
-
-
 def _rows(kind: str, new: Sequence[str], data: Wide, found: anchor.Anchored, held: bool) -> pa.Table:
     size, axis = len(new), 0 if kind == "item" else 1
     columns: dict[str, Any] = {
@@ -122,14 +110,3 @@ def _rows(kind: str, new: Sequence[str], data: Wide, found: anchor.Anchored, hel
         [pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(size, f.type) for f in schema],
         schema=schema,
     )
-
-
-def _named(kind: str, names: Sequence[str]) -> str:
-    return f"{_list(kind, names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def _list(kind: str, names: Sequence[str]) -> str:
-    """Three names at most: items 'a', 'b', 'c' and 2 more."""
-    shown = ", ".join(f"'{x}'" for x in names[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{kind}{'s' if len(names) > 1 else ''} {shown}{more}"

@@ -156,7 +156,8 @@ class _Option(argparse.Action):
         setattr(namespace, self.dest, value)
         namespace.given = namespace.given | {self.dest: name}
         if self.changes:
-            namespace.argv = [*namespace.argv, name, *([] if self.nargs == 0 or self.file else [values])]
+            given = [] if self.nargs == 0 or self.file else values if isinstance(values, list) else [values]
+            namespace.argv = [*namespace.argv, name, *given]
 
 
 class _Print(argparse.Action):
@@ -200,7 +201,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.default, self.random, self.several = default, random, several
         self.defaults: dict[str, str] = {}
-        self.conditions: list[tuple[str, str | bool, tuple[str, ...]]] = []
+        self.conditions: list[tuple[str, tuple[str | bool, ...], tuple[str, ...]]] = []
         self.loners: list[tuple[str, tuple[str, ...]]] = []
         self.everywhere: set[str] = set()
         self.set_defaults(argv=[], given={})
@@ -222,9 +223,12 @@ class Parser(argparse.ArgumentParser):
         """An option without a value."""
         option(*names, nargs=0, const=True, default=False, changes=changes, help=help)
 
-    def only_with(self, name: str, value: str | bool, *options: str) -> None:
-        """Refuse `options` unless option `name` is `value` (True: given); they are None then, for they mean nothing."""
-        self.conditions.append((name, value, options))
+    def only_with(self, name: str, value: str | bool | tuple[str, ...], *options: str) -> None:
+        """Refuse `options` unless option `name` is `value`, or one of several (True: given).
+
+        They are None then, for they mean nothing.
+        """
+        self.conditions.append((name, value if isinstance(value, tuple) else (value,), options))
 
     def alone(self, name: str, *beside: str) -> None:
         """Where option `name` is given, refuse every option but those `beside` it and those of all commands."""
@@ -266,11 +270,12 @@ class Parser(argparse.ArgumentParser):
             other = next((d for d in args.given if d not in (name, *beside) and d not in self.everywhere), None)
             if name in args.given and other:
                 self.error(f"{args.given[name]} and {args.given[other]} exclude each other")
-        for condition, value, options in self.conditions:
-            if getattr(args, condition) != value:
+        for condition, values, options in self.conditions:
+            if getattr(args, condition) not in values:
                 for option in options:
                     if option in args.given:
-                        self.error(f"{args.given[option]} needs --{condition}{'' if value is True else f' {value}'}")
+                        needed = "" if values == (True,) else f" {' or '.join(map(str, values))}"
+                        self.error(f"{args.given[option]} needs --{condition}{needed}")
                     setattr(args, option, None)
         named = args.file if self.several else [args.file] if args.file is not None else []
         for name in named:

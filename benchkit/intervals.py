@@ -1,15 +1,16 @@
-"""How far a score, or a difference of two, may be off: normal intervals over attempts and over items."""
+"""How far a score, or a difference of two, may be off: intervals over attempts, over items and over clusters."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from benchkit.levels import Level, as_fraction, normal_quantile
 from benchkit.scores import Floats
 
 ONE_ITEM = "one item has no spread"
+ONE_CLUSTER = "one cluster has no spread"
 
 
 def z_two_sided(level: Level) -> float:
@@ -38,11 +39,42 @@ def items_half_width(rates: ArrayLike, level: Level = "0.95") -> Floats:
     return np.asarray(z_two_sided(level) * values.std(axis=-1, ddof=1) / math.sqrt(m))
 
 
+def clusters_half_width(rates: ArrayLike, codes: NDArray[np.int64], level: Level = "0.95") -> Floats:
+    """Half-width over clusters of items, z sqrt(G/(G-1) sum_g (sum_{j in g} (r_j - mean))^2)/M: other clusters.
+
+    rates: (..., M), codes: (M,) cluster 0..G-1 of each item. The cluster-robust variance of a mean (Liang and Zeger
+    1986, with the factor G/(G-1)); with single items it is `items_half_width`. NaN for G = 1 (ONE_CLUSTER).
+    """
+    values = np.asarray(rates, dtype=np.float64)
+    groups = int(codes.max()) + 1
+    if groups < 2:
+        return np.full(values.shape[:-1], np.nan)
+    centred = values - values.mean(axis=-1, keepdims=True)
+    sums = np.zeros((groups, *values.shape[:-1]))
+    np.add.at(sums, codes, np.moveaxis(centred, -1, 0))
+    variance = groups / (groups - 1) * np.square(sums).sum(axis=0)
+    return np.asarray(z_two_sided(level) * np.sqrt(variance) / values.shape[-1])
+
+
 class Interval(NamedTuple):
     """lower, upper: bounds, of one shape."""
 
     lower: Floats
     upper: Floats
+
+
+def wilson(score: ArrayLike, attempts: ArrayLike, level: Level = "0.95") -> Interval:
+    """Interval over attempts that is no point at scores of 0 and 1 (Wilson 1927, J. Am. Stat. Assoc. 22, 209-212).
+
+    score p in 0..1, total attempts n, of one shape: the p0 with |p - p0| <= z sqrt(p0 (1-p0)/n). n may be any count of
+    independent attempts.
+    """
+    p, n = np.asarray(score, dtype=np.float64), np.asarray(attempts, dtype=np.float64)
+    z2 = z_two_sided(level) ** 2
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2) * np.sqrt(np.maximum(p * (1 - p), 0.0) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    lower, upper = np.where(p <= 0.0, 0.0, middle - half), np.where(p >= 1.0, 1.0, middle + half)
+    return Interval(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
 
 
 def difference_interval(items: ArrayLike, total: ArrayLike, squares: ArrayLike, level: Level = "0.95") -> Interval:

@@ -17,6 +17,7 @@ from benchkit.tables import PARAMETERS
 if TYPE_CHECKING:
     from benchkit.irt.fit import Fit
     from benchkit.irt.stability import Stability
+    from benchkit.wire import Frame
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Draws = np.ndarray[Any, np.dtype[np.float32]]
@@ -153,15 +154,28 @@ def lists(values: Draws, held: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), flat, mask=pa.array(~held))
 
 
-def draws_of(table: pa.Table, kind: str, ids: Sequence[str]) -> tuple[Draws, list[str]]:
-    """The draws of these rows, float32 (S, K), and the ids among them that have none (the array is empty then)."""
-    rows = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
-    rows = rows.take(pc.index_in(pa.array(ids, pa.utf8()), rows["id"].combine_chunks()))
-    column = rows["draws"]
-    lacking = pa.array(ids).filter(column.is_null().combine_chunks()).to_pylist()
-    if lacking:
-        return np.empty((0, len(ids)), np.float32), lacking
-    return pc.list_flatten(column).to_numpy().reshape(len(ids), -1).T, []
+def fit_draws(fit: Frame, kind: str, ids: Sequence[str]) -> Draws:
+    """The draws of these rows of a fit, float32 (S, K); InputError names the ids without a row or without draws."""
+    rows = fit.table.filter(pc.equal(fit.table["kind"], kind)).combine_chunks()
+    at = pc.index_in(pa.array(ids, pa.utf8()), rows["id"].combine_chunks())
+    column = rows["draws"].combine_chunks().take(at)
+    if column.null_count:
+        lacking = pa.array(ids, pa.utf8()).filter(column.is_null()).to_pylist()
+        how = "make the fit with --keep-draws" + ("" if kind == "item" else ", or as Arrow or Parquet")
+        raise InputError(f"no draws of {listed('row' if kind == 'hyper' else kind, lacking)}: {how}", where=fit.where)
+    return np.asarray(pc.list_flatten(column).to_numpy().reshape(len(ids), -1).T)
+
+
+def listed(kind: str, names: Sequence[str]) -> str:
+    """Three names at most: items 'a', 'b', 'c' and 2 more."""
+    shown = ", ".join(f"'{x}'" for x in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{kind}{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def named(kind: str, names: Sequence[str]) -> str:
+    """The same as the subject of a sentence: items 'a', 'b' are."""
+    return f"{listed(kind, names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def floats(values: Floats) -> pa.Array:

@@ -93,18 +93,27 @@ def integers(attempts: Ints, correct: Floats) -> Scores:
     q = common_denominator(correct[tried]) if tried.any() else 1
     lcm = math.lcm(*np.unique(attempts[tried]).tolist())
     if q is None or (lcm * q).bit_length() > MAX_BITS:
-        grid = 2 ** max(1, min(40, 52 - int(attempts.shape[1]).bit_length()))
-        rate = np.divide(correct, attempts, out=np.zeros(correct.shape), where=tried)
-        return Scores(np.rint(rate * grid).astype(np.int64), grid, False)
+        return on_grid(np.divide(correct, attempts, out=np.zeros(correct.shape), where=tried), attempts.shape[1])
     denominator = lcm * q
     numerator = np.where(tried, np.rint(correct * q), 0).astype(np.int64)
     if denominator >= INT64:
         sizes, where = np.unique(attempts, return_inverse=True)
         factor = np.array([lcm // int(n) if n else 0 for n in sizes], dtype=object)[where.reshape(attempts.shape)]
-        return Scores(numerator.astype(object) * factor, denominator, True)
-    values = numerator * (lcm // np.maximum(attempts, 1))
+        return reduced(numerator.astype(object) * factor, denominator)
+    return reduced(numerator * (lcm // np.maximum(attempts, 1)), denominator)
+
+
+def on_grid(rates: Floats, items: int) -> Scores:
+    """Rates (N, M) rounded to a grid so fine that sums over the items are exact in float64; not exact."""
+    grid = 2 ** max(1, min(40, 52 - int(items).bit_length()))
+    return Scores(np.rint(rates * grid).astype(np.int64), grid, False)
+
+
+def reduced(values: NDArray[Any], denominator: int) -> Scores:
+    """Exact scores in lowest terms, as int64 where it holds them."""
     shared = math.gcd(denominator, int(np.gcd.reduce(values, axis=None)))
-    return Scores(values // shared, denominator // shared, True)
+    values, denominator = values // shared, denominator // shared
+    return Scores(values.astype(np.int64) if denominator < INT64 else values, denominator, True)
 
 
 def units(cluster: Ints | None, items: int) -> tuple[Ints | None, Ints]:

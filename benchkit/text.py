@@ -96,4 +96,4 @@ def render(view: View, rows: Sequence[Mapping[str, Any]], columns: int = 80) -> 
 
 def _numeric(values: Any) -> bool:
     known = [v for v in values if v is not None]
-    return bool(known) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)  # undefined ones too

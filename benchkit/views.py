@@ -124,18 +124,31 @@ def gaps(document: Mapping[str, Any]) -> View:
 
 
 def ranks(document: Mapping[str, Any]) -> View:
-    """Who could be first, then the ranking."""
-    summary = [f"{len(document['models'])} models ranked on {document['items']} items, level {document['level']:g}"]
+    """Who could be first, then the ranking, then what missing items could do."""
+    what = "" if document["estimator"] == "mean" else f" by {document['estimator']}"
+    summary = [f"{len(document['models'])} models ranked on {document['items']} items{what}, "
+               f"level {document['level']:g}"]  # fmt: skip
+    summary += [f"range ({document['method']}): {document['promise']['text']}"]
     summary += [_listed("* could be first", document["contenders"])]
     summary += [_listed("not proven worse than any", document["best_set"])]
     summary += [f"not ranked: {row['model']} lacks {len(row['missing'])} items" for row in document["excluded"]]
+    summary += [f"imputed: {len(row['missing'])} items of {row['model']}" for row in document.get("imputed", ())]
+    summary += [f"{row['model']}, {row['missing']} items missing: score {row['score_lower']:.3f} to "
+                f"{row['score_upper']:.3f}, rank {row['rank_lower']} to {row['rank_upper']} of all"
+                for row in document.get("bounds", ()) if row["missing"]]  # fmt: skip
     rows = [
         row | {"range": f"{row['rank_lower']}-{row['rank_upper']}"}
         for row in _starred(document["models"], "could_be_first")
     ]
     heads = {"model": "model", "rank": "rank", "range": "range", "p_first": "p first", "score": "score",
-             "attempts_half_width": "+-tries", "items_half_width": "+-items"}  # fmt: skip
-    return View(summary, [MARK, *(Show(k, h) for k, h in heads.items())], rows)
+             "attempts_half_width": "+-tries", "items_half_width": "+-items", "clusters_half_width": "+-clusters",
+             "pooled": "pooled", "pooled_lower": "from", "pooled_upper": "to"}  # fmt: skip
+    return View(summary, [MARK, *(Show(k, h) for k, h in heads.items() if _known(rows, k))], rows)
+
+
+def _known(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Whether a column has a value anywhere."""
+    return any(row.get(key) is not None for row in rows)
 
 
 def pairs(document: Mapping[str, Any]) -> View:
