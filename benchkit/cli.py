@@ -203,6 +203,7 @@ class Parser(argparse.ArgumentParser):
         self.defaults: dict[str, str] = {}
         self.conditions: list[tuple[str, tuple[str | bool, ...], tuple[str, ...]]] = []
         self.loners: list[tuple[str, tuple[str, ...]]] = []
+        self.rivals: list[tuple[str, ...]] = []
         self.everywhere: set[str] = set()
         self.set_defaults(argv=[], given={})
         if several:
@@ -233,6 +234,10 @@ class Parser(argparse.ArgumentParser):
     def alone(self, name: str, *beside: str) -> None:
         """Where option `name` is given, refuse every option but those `beside` it and those of all commands."""
         self.loners.append((name, beside))
+
+    def one_of(self, *names: str) -> None:
+        """Of these options at most one may be given."""
+        self.rivals.append(names)
 
     def common(self) -> None:
         """The options that every command has, last in the help."""
@@ -270,6 +275,10 @@ class Parser(argparse.ArgumentParser):
             other = next((d for d in args.given if d not in (name, *beside) and d not in self.everywhere), None)
             if name in args.given and other:
                 self.error(f"{args.given[name]} and {args.given[other]} exclude each other")
+        for names in self.rivals:
+            both = [args.given[n] for n in names if n in args.given]
+            if len(both) > 1:
+                self.error(f"{both[0]} and {both[1]} exclude each other")
         for condition, values, options in self.conditions:
             if getattr(args, condition) not in values:
                 for option in options:

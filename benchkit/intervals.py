@@ -77,15 +77,29 @@ def wilson(score: ArrayLike, attempts: ArrayLike, level: Level = "0.95") -> Inte
     return Interval(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
 
 
-def difference_interval(items: ArrayLike, total: ArrayLike, squares: ArrayLike, level: Level = "0.95") -> Interval:
+class Sums(NamedTuple):
+    """What a paired difference's interval needs, over P pairs and their units g (items, or clusters of n_g items).
+
+    With u_g the sum of d_j over a unit, (P,) each: items = sum n_g, total = sum u_g, squares = sum u_g^2,
+    cross = sum n_g u_g, sizes = sum n_g^2. For single items squares = sum d^2, cross = total and sizes = items.
+    """
+
+    items: Floats
+    total: Floats
+    squares: Floats
+    cross: Floats
+    sizes: Floats
+
+
+def difference_interval(of: Sums, level: Level = "0.95") -> Interval:
     """Interval of a paired difference of scores (Bonett and Price 2012, J. Educ. Behav. Stat. 37, 479-488).
 
-    Two items d = +1 and d = -1 are appended; with m and s (ddof 0) over the n + 2, m +- z s / sqrt(n + 2), cut at
-    +-1. items: n. total: sum of d over the items. squares: sum of d^2. It covers where the plain Wald interval has
-    width 0 or too little.
+    Two items d = +1 and d = -1 are appended; with m the mean over the n + 2 items and s^2 = sum (d - m)^2/(n + 2), it
+    is m +- z s/sqrt(n + 2), cut at +-1. It covers where the plain Wald interval has width 0 or too little. With
+    clusters the two items are clusters of their own, and s^2 = sum_g (u_g - n_g m)^2/(n + 2), cluster-robust.
     """
-    n = np.asarray(items, dtype=np.float64) + 2.0
-    m = np.asarray(total, dtype=np.float64) / n
-    variance = (np.asarray(squares, dtype=np.float64) + 2.0) / n - m * m
+    n = of.items + 2.0
+    m = of.total / n
+    variance = np.maximum(of.squares + 2.0 - 2.0 * m * of.cross + m * m * (of.sizes + 2.0), 0.0) / n
     half = z_two_sided(level) * np.sqrt(variance / n)
     return Interval(np.maximum(m - half, -1.0), np.minimum(m + half, 1.0))

@@ -13,8 +13,19 @@ from benchkit.errors import InputError
 from benchkit.levels import Level, as_fraction
 from benchkit.scores import Floats
 
-Method = Literal["holm", "hochberg", "bh", "bonferroni", "tarone", "none"]
+Method = Literal["holm", "hochberg", "bh", "bonferroni", "tarone", "none", "maxt"]
 METHODS: tuple[str, ...] = get_args(Method)
+
+CONTROLS: dict[Method, str] = {
+    "holm": "the probability of any false rejection, whatever the dependence",
+    "hochberg": "the probability of any false rejection, for independent or positively dependent tests",
+    "bh": "the share of false rejections, for independent or positively dependent tests",
+    "bonferroni": "the probability of any false rejection, whatever the dependence",
+    "tarone": "the probability of any false rejection, whatever the dependence, at this alpha only",
+    "none": "nothing: each test stands by itself",
+    "maxt": "the probability of any false rejection, asymptotically",
+}
+"""What each method holds at alpha."""
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -89,9 +100,10 @@ class Adjusted(NamedTuple):
 def adjust(p: ArrayLike, family: ArrayLike, method: Method, smallest: ArrayLike, alpha: Level) -> Adjusted:
     """Adjust the tests where `family` (P,) is True among themselves; the others have p = 1 and stay there.
 
-    NaN (a test that could not be made) is not in the family and stays NaN.
+    NaN (a test that could not be made) is not in the family and stays NaN. ``maxt`` needs more than p-values: see the
+    module of that name.
     """
-    if method not in METHODS:
+    if method not in METHODS or method == "maxt":
         raise InputError(f"adjust must be one of {', '.join(METHODS)}, not {method}")
     values, least = np.asarray(p, dtype=np.float64), np.asarray(smallest, dtype=np.float64)
     inside = np.asarray(family, dtype=bool) & ~np.isnan(values)

@@ -5,41 +5,45 @@ d_j = difference of success rates on item j. If the two models are exchangeable 
 item the symmetry is an assumption.
 """
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchkit import multiplicity
+from benchkit import estimators, multiplicity
 from benchkit.documents import rows
 from benchkit.errors import InputError
+from benchkit.estimators import MEAN, Estimator
 from benchkit.fisher import fisher_exact, hypergeometric_quantile
 from benchkit.flips import DRAWS, Alternative, FlipTest, sign_flip
-from benchkit.intervals import difference_interval
+from benchkit.intervals import Sums, difference_interval
 from benchkit.levels import Level, as_fraction, floor_float
+from benchkit.maxt import maxt
 from benchkit.power import (
+    CLUSTERED,
+    MORE_THAN_DIFFERS,
     MOST_ITEMS,
     NEVER_DIFFER,
     OUT_OF_REACH,
     TOO_MANY,
     detectable_difference,
     detectable_exact,
+    items_needed,
 )
 from benchkit.scores import (
     INT64,
     Floats,
     Ints,
     Scores,
-    best_complete,
     check,
     differences,
-    integers,
+    sum_by,
     totals,
     units,
 )
-
-__all__ = ["Comparison", "against", "best_complete", "compare", "every_pair"]
 
 BLOCK_CELLS = 2**21
 NUMPY_TRIALS = 10**9  # numpy's hypergeometric takes fewer
@@ -51,15 +55,19 @@ ROW_FIELDS = (
     "upper",
     "discordant",
     "p",
+    "p_smallest",
     "p_adjusted",
     "significant",
+    "equivalent",
     "method",
     "discordance",
     "detectable_difference",
     "detectable_exact",
+    "items_needed",
     "p_attempts",
     "p_attempts_adjusted",
 )
+FISHER = "Fisher's exact test of the counts of right attempts: the same items again, attempts as if independent"
 NOTHING_SHARED = "the two models have no item in common"
 NOT_WHOLE = "Fisher's test needs whole numbers of correct attempts"
 
@@ -67,15 +75,18 @@ NOT_WHOLE = "Fisher's test needs whole numbers of correct attempts"
 class Comparison(NamedTuple):
     """The result of P comparisons; arrays have shape (P,) unless said, and `difference` is a minus b.
 
-    alternative, alpha, adjust, power: as given. family_size: pairs that differ on some item, adjusted together.
+    alternative, alpha, adjust, power, margin, plan: as given. controls: what `adjust` holds at alpha. estimator: what a
+        score is. family_size: pairs that differ on some item, adjusted together.
     significant_raw, significant_count: pairs with p, with adjusted p, at most alpha.
     pairs: (P, 2) model indices. items: items both have. difference: of scores on them, -1..1.
-    lower, upper: Bonett-Price interval of the difference at level 1 - alpha.
+    lower, upper: Bonett-Price interval of the difference at level 1 - alpha, over clusters where there are any.
+    equivalent: whether its interval at level 1 - 2 alpha lies within +-margin; None without a margin.
     discordant: items on which the two differ. flips: units (items or clusters) with a nonzero difference.
     p, p_se: sign-flip p and its Monte Carlo standard error (NaN where counted). p_smallest: least attainable p.
     p_adjusted, significant: after adjustment. method: (P,) str, `exact`, `symmetry-assumed` (unequal attempts),
         `meet-in-the-middle` (no common denominator) or `monte-carlo`.
     discordance: mean d^2. detectable_difference: normal approximation. detectable_exact: None unless asked for.
+    items_needed: for the difference `plan`; None without one.
     p_attempts, p_attempts_adjusted: Fisher's exact test over attempts, None unless asked for.
     A NaN has its reason in `reasons`, under the field's name: one for all pairs, or one a pair.
     """
@@ -83,7 +94,11 @@ class Comparison(NamedTuple):
     alternative: str
     alpha: float
     adjust: str
+    controls: str
     power: float
+    margin: float | None
+    plan: float | None
+    estimator: str
     family_size: int
     significant_raw: int
     significant_count: int
@@ -99,10 +114,12 @@ class Comparison(NamedTuple):
     p_smallest: Floats
     p_adjusted: Floats
     significant: NDArray[np.bool_]
+    equivalent: NDArray[np.bool_] | None
     method: tuple[str, ...]
     discordance: Floats
     detectable_difference: Floats
     detectable_exact: Floats | None
+    items_needed: list[float] | None
     p_attempts: Floats | None
     p_attempts_adjusted: Floats | None
     reasons: dict[str, str | tuple[str, ...]]
@@ -113,8 +130,11 @@ class Comparison(NamedTuple):
 
         The Monte Carlo error `p_se` stands only in the rows whose p has one.
         """
-        out: dict[str, Any] = {f: getattr(self, f) for f in ("alternative", "alpha", "adjust", "power", "family_size")}
+        heads = ("alternative", "alpha", "adjust", "controls", "power", "margin", "plan", "estimator", "family_size")
+        out: dict[str, Any] = {f: getattr(self, f) for f in heads if getattr(self, f) is not None}
         out |= {"significant_raw": self.significant_raw, "significant": self.significant_count}
+        if self.p_attempts is not None:
+            out["p_attempts_test"] = FISHER
         columns: dict[str, Any] = {side: [models[i] for i in self.pairs[:, k]] for k, side in enumerate(SIDES)}
         columns |= {f: getattr(self, f) for f in ROW_FIELDS if getattr(self, f) is not None}
         out["pairs"] = rows(columns, self.reasons)
@@ -126,27 +146,21 @@ class Comparison(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """One block of pairs: fields of Comparison, sums of d and of d^2, successes and attempts of both."""
+    """One block of pairs: fields of Comparison, sums of d, |d| and d^2, those over units for the interval (the fields
+    of `intervals.Sums`), and successes and attempts of both."""
 
     items: Ints
     total: Floats
+    absolute: Floats
     squares: Floats
+    unit_squares: Floats
+    cross: Floats
+    sizes: Floats
     discordant: Ints
     flip: FlipTest
     exact: NDArray[np.bool_]
     unequal: NDArray[np.bool_]
     counts: Floats
-
-
-def against(reference: int, models: int) -> Ints:
-    """(N-1, 2) pairs: the reference against every other model, in the order of the table."""
-    others = np.delete(np.arange(models, dtype=np.int64), reference)
-    return np.column_stack([np.full(models - 1, reference, dtype=np.int64), others])
-
-
-def every_pair(models: int) -> Ints:
-    """(N(N-1)/2, 2) pairs a < b."""
-    return np.column_stack(np.triu_indices(models, 1)).astype(np.int64)
 
 
 def _block(
@@ -170,10 +184,20 @@ def _block(
     else:
         total = raw.sum(axis=1) / one
     rate = (raw / one).astype(np.float64)
+    squares = np.einsum("ij,ij->i", rate, rate)
+    unit_squares, cross, sizes = squares, np.asarray(total, np.float64), items.astype(np.float64)
+    if codes is not None:
+        by_unit, size = sum_by(rate, codes), sum_by(shared.astype(np.float64), codes)
+        unit_squares, cross, sizes = (np.einsum("ij,ij->i", x, y) for x, y in ((by_unit, by_unit), (by_unit, size),
+                                                                               (size, size)))  # fmt: skip
     return _Block(
         items=items,
         total=total,
-        squares=np.einsum("ij,ij->i", rate, rate),
+        absolute=np.abs(rate).sum(axis=1),
+        squares=squares,
+        unit_squares=unit_squares,
+        cross=cross,
+        sizes=sizes,
         discordant=np.count_nonzero(raw, axis=1).astype(np.int64),
         flip=sign_flip(d, alternative, draws, seed),
         exact=d.tolerance == 0,
@@ -212,6 +236,8 @@ def draw_down(counts: Ints, y: Floats, seed: int, pair: tuple[int, int]) -> tupl
 def _blocks(
     counts: Ints,
     y: Floats,
+    scores: Scores,
+    of: Estimator,
     pairs: Ints,
     codes: Ints | None,
     equalize: bool,
@@ -220,11 +246,10 @@ def _blocks(
     seed: int,
 ) -> tuple[_Block, Ints]:
     """All pairs, block by block; also the indices of the pairs that were drawn down."""
-    scores = integers(counts, y)
     m = counts.shape[1]
     fits = np.zeros(len(counts), dtype=bool)
     if not scores.exact:
-        fits[:] = [integers(n[None, :], s[None, :]).exact for n, s in zip(counts, y, strict=True)]
+        fits[:] = [estimators.scores(n[None, :], s[None, :], of).exact for n, s in zip(counts, y, strict=True)]
     found: list[tuple[Ints, _Block]] = []
     changed: list[int] = []
     step = max(1, BLOCK_CELLS // m)
@@ -247,9 +272,8 @@ def _blocks(
                 changed.append(row)
             n2, y2 = np.where(both, n2, 0), np.where(both, y2, 0.0)
             zero, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-            found.append(
-                (np.array([row]), _block(n2, y2, integers(n2, y2), zero, one, codes, alternative, draws, seed))
-            )
+            own = estimators.scores(n2, y2, of)
+            found.append((np.array([row]), _block(n2, y2, own, zero, one, codes, alternative, draws, seed)))
     order = np.argsort(np.concatenate([rows for rows, _ in found]))
 
     def joined(parts: list[Any]) -> Any:
@@ -267,7 +291,9 @@ def _methods(block: _Block) -> tuple[str, ...]:
     return tuple(np.where(block.unequal, "symmetry-assumed", names).tolist())
 
 
-def _warnings(block: _Block, items: int, drawn_down: int, draws: int, seed: int) -> list[str]:
+def _warnings(
+    block: _Block, items: int, codes: Ints | None, alpha: Fraction, drawn_down: int, draws: int, seed: int
+) -> list[str]:
     pairs = len(block.items)
     found = []
 
@@ -281,6 +307,11 @@ def _warnings(block: _Block, items: int, drawn_down: int, draws: int, seed: int)
     say(block.unequal, "have unequal attempts on some item: p assumes that differences are symmetric about 0")
     say(~block.exact, "have no common denominator of a usable size: sums equal up to rounding count as ties")
     say(~np.isnan(block.flip.se), f"have too many terms to count: p comes from {draws} random sign patterns")
+    if codes is not None:
+        lowest, groups = float(block.flip.smallest.min()), int(codes.max()) + 1
+        never = int(np.count_nonzero(block.flip.smallest > floor_float(alpha)))
+        text = f"signs flip by {groups} clusters: the least p that a pair could have is {lowest:.2g}"
+        found.append(f"{text}, and {never} of {pairs} pairs can't be significant" if never else text)
     if drawn_down:
         found.append(f"{drawn_down} of {pairs} pairs had attempts drawn down at random to equal numbers (seed {seed})")
     return found
@@ -305,17 +336,24 @@ def compare(
     adjust: multiplicity.Method = "holm",
     power: Level = "0.8",
     cluster: NDArray[Any] | None = None,
+    estimator: Estimator = MEAN,
     equalize: bool = False,
     fisher: bool = False,
     exact_power: bool = False,
+    margin: Level | None = None,
+    plan: Level | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    models: Sequence[str] | None = None,
+    items: Sequence[str] | None = None,
 ) -> Comparison:
     """Compare pairs (P, 2) of models on the items both have.
 
     attempts, correct: (N, M). cluster: (M,) codes, then signs flip per cluster. alternative ``greater``: a is better.
-    alpha, power: taken as their decimals. equalize: draw attempts down to equal numbers on every item, then all
-    fields of the pair are of what is left. fisher: also test over attempts. exact_power: also `detectable_exact`.
+    alpha, power, margin, plan: taken as their decimals. estimator: what a score is. equalize: draw attempts down to
+    equal numbers on every item, then all fields of the pair are of what is left. fisher: also test over attempts.
+    exact_power: also `detectable_exact`. margin: also `equivalent`. plan: also `items_needed` for this difference.
+    draws: random sign patterns, where p is not counted and for ``maxt``. models, items: names for messages.
     Raises InputError.
     """
     counts, y = check(attempts, correct, cluster)
@@ -326,47 +364,66 @@ def compare(
         raise InputError("a model can't be compared with itself")
     if len(which) == 0:
         raise InputError("there is no pair to compare")
-    exact_alpha = as_fraction(alpha, "alpha")
+    if equalize and adjust == "maxt":
+        raise InputError("maxt flips the signs of one table: it does not go with attempts drawn down pair by pair", "")
+    exact_alpha, exact_power_ = as_fraction(alpha, "alpha"), as_fraction(power, "power")
+    if margin is not None and exact_alpha * 2 >= 1:
+        raise InputError(f"equivalence has no interval at alpha {float(exact_alpha):g}: it must be below 0.5", "")
     limit = floor_float(exact_alpha)
     codes, _ = units(cluster, counts.shape[1])
-    block, changed = _blocks(counts, y, which, codes, equalize, alternative, draws, seed)
+    scores = estimators.scores(counts, y, estimator, models, items)
+    block, changed = _blocks(counts, y, scores, estimator, which, codes, equalize, alternative, draws, seed)
     flip = block.flip
     n = np.where(block.items > 0, block.items, np.nan)
-    discordance = block.squares / n
     family = block.discordant > 0
-    adjusted = multiplicity.adjust(flip.p, family, adjust, flip.smallest, exact_alpha)
-    bounds = difference_interval(n, block.total, block.squares, 1 - exact_alpha)
+    if adjust == "maxt":
+        shared = None if np.all(counts > 0) else counts > 0
+        adjusted_p = maxt(scores, which, shared, codes, alternative, draws, seed)
+        adjusted = multiplicity.Adjusted(adjusted_p, int(family.sum()))
+    else:
+        adjusted = multiplicity.adjust(flip.p, family, adjust, flip.smallest, exact_alpha)
+    sums = Sums(n, block.total, block.unit_squares, block.cross, block.sizes)
+    bounds = difference_interval(sums, 1 - exact_alpha)
+    within = None
+    if margin is not None:
+        narrow, most = difference_interval(sums, 1 - 2 * exact_alpha), float(as_fraction(margin, "margin"))
+        within = (narrow.lower >= -most) & (narrow.upper <= most)
 
     reasons: dict[str, str | tuple[str, ...]] = {}
     alone = block.items == 0
     never = np.where(alone, NOTHING_SHARED, NEVER_DIFFER)
-    least = detectable_difference(discordance, n, exact_alpha, power, alternative)
     if alone.any():
         reasons |= dict.fromkeys(("difference", "lower", "upper", "discordance"), NOTHING_SHARED)
+    discordance, spread = block.squares / n, block.unit_squares / n
+    least = detectable_difference(spread, n, exact_alpha, exact_power_, alternative)
     if np.isnan(least).any():
         reasons["detectable_difference"] = tuple(never.tolist())
-    in_reach = None
-    if exact_power:
-        in_reach = np.array(
-            [
-                detectable_exact(float(d), int(m), exact_alpha, as_fraction(power, "power"), alternative)
-                for d, m in zip(np.nan_to_num(discordance), block.items, strict=True)
-            ],
-            dtype=np.float64,
-        )
-        why = np.where(block.items > MOST_ITEMS, TOO_MANY, OUT_OF_REACH)
+    in_reach = _exact_power(block, discordance, codes, exact_alpha, exact_power_, alternative) if exact_power else None
+    if in_reach is not None:
+        why = CLUSTERED if codes is not None else np.where(block.items > MOST_ITEMS, TOO_MANY, OUT_OF_REACH)
         reasons["detectable_exact"] = tuple(np.where(discordance > 0, why, never).tolist())
+    needed: list[float] | None = None
+    if plan is not None:
+        reach = block.absolute / n >= float(as_fraction(plan, "plan")) * (1 - 1e-12)
+        size = items_needed(spread, plan, exact_alpha, exact_power_, alternative)
+        needed = [int(x) if ok and x == x else math.nan for x, ok in zip(size.tolist(), reach.tolist(), strict=True)]
+        reasons["items_needed"] = tuple(np.where(discordance > 0, MORE_THAN_DIFFERS, never).tolist())
     over_attempts = over_attempts_adjusted = None
     if fisher:
+        rule: multiplicity.Method = "holm" if adjust == "maxt" else adjust
         over_attempts = _fisher(block.counts, alternative)
-        over_attempts_adjusted = multiplicity.adjust(over_attempts, family, adjust, np.zeros(len(which)), exact_alpha).p
+        over_attempts_adjusted = multiplicity.adjust(over_attempts, family, rule, np.zeros(len(which)), exact_alpha).p
         why = np.where(alone, NOTHING_SHARED, NOT_WHOLE)
         reasons |= dict.fromkeys(("p_attempts", "p_attempts_adjusted"), tuple(why.tolist()))
     return Comparison(
         alternative=alternative,
         alpha=float(exact_alpha),
         adjust=adjust,
-        power=float(as_fraction(power, "power")),
+        controls=multiplicity.CONTROLS[adjust],
+        power=float(exact_power_),
+        margin=None if margin is None else float(as_fraction(margin, "margin")),
+        plan=None if plan is None else float(as_fraction(plan, "plan")),
+        estimator=str(estimator),
         family_size=adjusted.family_size,
         significant_raw=int(np.count_nonzero(flip.p <= limit)),
         significant_count=int(np.count_nonzero(adjusted.p <= limit)),
@@ -382,12 +439,25 @@ def compare(
         p_smallest=flip.smallest,
         p_adjusted=adjusted.p,
         significant=adjusted.p <= limit,
+        equivalent=within,
         method=_methods(block),
         discordance=discordance,
         detectable_difference=least,
         detectable_exact=in_reach,
+        items_needed=needed,
         p_attempts=over_attempts,
         p_attempts_adjusted=over_attempts_adjusted,
         reasons=reasons,
-        warnings=tuple(_warnings(block, counts.shape[1], len(changed), draws, seed)),
+        warnings=tuple(_warnings(block, counts.shape[1], codes, exact_alpha, len(changed), draws, seed)),
     )
+
+
+def _exact_power(
+    block: _Block, discordance: Floats, codes: Ints | None, alpha: Fraction, power: Fraction, alternative: Alternative
+) -> Floats:
+    """`detectable_exact` of every pair, NaN where there is none."""
+    if codes is not None:
+        return np.full(len(discordance), np.nan)
+    pairs = zip(np.nan_to_num(discordance), block.items, strict=True)
+    found = [detectable_exact(float(d), int(m), alpha, power, alternative) for d, m in pairs]
+    return np.array(found, dtype=np.float64)

@@ -192,18 +192,24 @@ PAIRS = Table(
         Column("upper", "float64", "upper bound of the difference, level 1 - alpha"),
         Column("discordant", "int64", "items with a nonzero difference", True),
         Column("p", "float64", "sign-flip p-value", True),
+        Column("p_smallest", "float64", "the least p that these differences could have, whatever their signs"),
         Column("p_adjusted", "float64", "p adjusted for the family"),
         Column("significant", "bool", "p_adjusted is at most alpha", True),
+        Column("equivalent", "bool", "the interval at level 1 - 2 alpha lies within the margin; null without one"),
         Column("method", "utf8", "exact, symmetry-assumed, meet-in-the-middle or monte-carlo", True),
         Column("discordance", "float64", "mean squared difference over items"),
         Column("detectable_difference", "float64", "difference that the power asked for detects"),
         Column("detectable_exact", "float64", "the least difference that the exact test detects with that power"),
+        Column("items_needed", "int64", "items at which the difference planned for is detected"),
         Column("p_se", "float64", "Monte Carlo standard error of p, where p is not counted"),
         Column("p_attempts", "float64", "Fisher's exact test over attempts"),
         Column("p_attempts_adjusted", "float64", "p_attempts adjusted for the family"),
     ),
     "bk-signflip",
 )
+
+ASKED = PAIRS._replace(columns=PAIRS.columns[:2])
+"""The pairs to compare: the first two columns of bk-signflip's own table."""
 
 ITEMS = Table(
     "diagnosis",
@@ -292,6 +298,16 @@ def check_responses(table: pa.Table, line: Line, *, unique: bool = True) -> None
     _check_clusters(table, item, items, line)
 
 
+def check_pairs(table: pa.Table, line: Line) -> None:
+    """Raise InputError for a pair of one model, and for one that stands twice, in either order."""
+    a, b = table["model_a"].to_pylist(), table["model_b"].to_pylist()
+    _fail(table, pc.equal(table["model_a"], table["model_b"]), line, lambda r: f"'{r['model_a']}' against itself")
+    seen: dict[frozenset[str], int] = {}
+    for row, pair in enumerate(map(frozenset, zip(a, b, strict=True))):
+        if seen.setdefault(pair, row) != row:
+            raise InputError(f"rows {line(seen[pair])} and {line(row)}: '{a[row]}' and '{b[row]}' stand twice")
+
+
 def doubts(table: pa.Table) -> list[str]:
     """What a responses table that keeps the contract may still have wrong, in words."""
     attempts, correct = table["attempts"].to_numpy(), table["correct"].to_numpy()
@@ -348,5 +364,10 @@ def check_parameters(table: pa.Table, line: Line) -> None:
 CHECKS: dict[str, Callable[[pa.Table, Line], None]] = {
     RESPONSES.name: check_responses,
     PARAMETERS.name: check_parameters,
+    PAIRS.name: check_pairs,
 }
-SORT: dict[str, list[str]] = {RESPONSES.name: ["model", "item"], PARAMETERS.name: ["kind", "id"]}
+SORT: dict[str, list[str]] = {
+    RESPONSES.name: ["model", "item"],
+    PARAMETERS.name: ["kind", "id"],
+    PAIRS.name: ["model_a", "model_b"],
+}

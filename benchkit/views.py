@@ -152,18 +152,37 @@ def _known(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def pairs(document: Mapping[str, Any]) -> View:
-    """How many differences are significant, then the pairs."""
+    """How many differences are significant, then the pairs, the clearest first."""
     reference, rows = document["reference"], document["pairs"]
     against = "every pair" if reference is None else f"against {reference}"
+    what = "" if document["estimator"] == "mean" else f" by {document['estimator']}"
     summary = [
-        f"{len(rows)} pairs, {against}; family of {document['family_size']} adjusted by {document['adjust']}",
+        f"{len(rows)} pairs{what}, {against}; family of {document['family_size']} adjusted by {document['adjust']}",
         f"* significant at {document['alpha']:g}: {document['significant']} ({document['significant_raw']} unadjusted)",
     ]
+    if "margin" in document:
+        summary.append(f"equivalent: the difference lies within {document['margin']:g}, at level "
+                       f"{1 - 2 * document['alpha']:g}")  # fmt: skip
+        rows = [row | {"verdict": _verdict(row)} for row in rows]
+    if "plan" in document:
+        summary.append(f"needed: items at which a difference of {document['plan']:g} is found with power "
+                       f"{document['power']:g}")  # fmt: skip
     heads = {"model_a": "model", "model_b": "compared with", "difference": "diff.", "discordant": "discord.", "p": "p",
-             "p_adjusted": "adjusted", "detectable_difference": "detect.", "p_attempts": "p tries"}  # fmt: skip
+             "p_adjusted": "adjusted", "detectable_difference": "detect.", "p_attempts": "p tries",
+             "verdict": "verdict", "items_needed": "needed"}  # fmt: skip
     if reference is not None:
         del heads["model_a"]
-    del heads["discordant" if any("p_attempts" in row for row in rows) else "p_attempts"]  # both are too wide
+    if _known(rows, "p_attempts"):  # both are too wide
+        del heads["discordant"]
     spec = dict.fromkeys(("p", "p_adjusted", "p_attempts"), ".2g")
-    return View(summary, [MARK, *(Show(k, h, spec.get(k, ".3f")) for k, h in heads.items())],
-                _starred(rows, "significant"))  # fmt: skip
+    always = ("detectable_difference", "difference", "p_adjusted")
+    shown = [Show(k, h, spec.get(k, ".3f")) for k, h in heads.items() if k in always or _known(rows, k)]
+    names = ("model_a", "model_b")
+    return View(summary, [MARK, *shown], _starred(rows, "significant"),
+                order=lambda row: (row["p_adjusted"], row["p"], *(natural(row[k]) for k in names)))  # fmt: skip
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """No significant difference is no equality: where neither is shown, the items are too few."""
+    shown = [word for key, word in (("significant", "differs"), ("equivalent", "equivalent")) if row[key]]
+    return ", ".join(shown) or "too few items"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchkit import diagnosis, gaps, metrics, ranks, signflip
 from benchkit.documents import rows
+from benchkit.pairs import every_pair
 
 FREE = {"lower_item", "upper_item"}  # null says that there is no item at that end
 
@@ -69,7 +70,7 @@ class TestInvariance:
         if len(n) < 2:
             return
         equalize = bool((y == np.rint(y)).all())
-        found = signflip.compare(n, y, signflip.every_pair(len(n)), alternative=alternative, alpha=level, power=level,
+        found = signflip.compare(n, y, every_pair(len(n)), alternative=alternative, alpha=level, power=level,
                                  adjust=adjust, cluster=cluster, equalize=equalize, fisher=True, exact_power=True,
                                  draws=99)  # fmt: skip
         plain(found.document(names("m", len(n))))

@@ -3,7 +3,26 @@ import math
 import numpy as np
 import pytest
 
-from benchkit.intervals import attempts_half_width, difference_interval, items_half_width, z_two_sided
+from benchkit.intervals import (
+    Sums,
+    attempts_half_width,
+    clusters_half_width,
+    difference_interval,
+    items_half_width,
+    wilson,
+    z_two_sided,
+)
+
+
+def bonett_price(d, level="0.95", codes=None):
+    """The interval from differences of items (..., M); codes: (M,) clusters."""
+    if codes is None:
+        u, size = d, np.ones(d.shape)
+    else:
+        which = codes[:, None] == np.arange(codes.max() + 1)
+        u, size = d @ which, np.broadcast_to(which.sum(axis=0), (*d.shape[:-1], which.shape[1]))
+    sums = [x.sum(axis=-1) for x in (u * u, size * u, size * size)]
+    return difference_interval(Sums(np.asarray(float(d.shape[-1])), d.sum(axis=-1), *sums), level)
 
 
 class TestTheory:
@@ -25,18 +44,49 @@ class TestTheory:
 
     def test_identical_models(self):
         # m = 0, s^2 = 2/32 over 32 items
-        got = difference_interval(30, 0, 0)
+        got = bonett_price(np.zeros(30))
         assert got.upper == pytest.approx(z_two_sided("0.95") * math.sqrt(2) / 32) and got.lower == -got.upper
 
     def test_is_the_plain_interval_of_the_two_items_longer_list(self):
         d = np.array([1, 0, 0.5, -0.25, 0, 1, 0])
         longer = np.append(d, [1, -1])
         half = z_two_sided("0.9") * longer.std() / 3
-        got = difference_interval(7, d.sum(), (d**2).sum(), "0.9")
+        got = bonett_price(d, "0.9")
         assert got.lower == pytest.approx(longer.mean() - half) and got.upper == pytest.approx(longer.mean() + half)
 
+    def test_of_clusters_is_the_cluster_robust_interval_of_the_longer_list(self):
+        d, codes = np.array([1, 0, 0.5, -0.25, 0, 1, 0]), np.array([0, 0, 1, 1, 1, 2, 3])
+        longer, clusters = np.append(d, [1, -1]), np.append(codes, [4, 5])
+        m = longer.mean()
+        variance = sum((longer[clusters == g] - m).sum() ** 2 for g in range(6)) / 9
+        half = z_two_sided("0.95") * math.sqrt(variance / 9)
+        got = bonett_price(d, codes=codes)
+        assert got.lower == pytest.approx(m - half) and got.upper == pytest.approx(m + half)
+        alone = bonett_price(d, codes=np.arange(7))
+        assert alone.lower == pytest.approx(bonett_price(d).lower)
+
+    def test_clusters(self):
+        rates, codes = np.array([[1.0, 1, 0, 0.5, 0, 0], [0.0, 1, 0, 1, 0, 1]]), np.array([0, 0, 1, 1, 2, 2])
+        centred = rates - rates.mean(axis=1, keepdims=True)
+        sums = np.stack([centred[:, codes == g].sum(axis=1) for g in range(3)])
+        want = z_two_sided("0.9") * np.sqrt(3 / 2 * (sums**2).sum(axis=0)) / 6
+        np.testing.assert_allclose(clusters_half_width(rates, codes, "0.9"), want)
+        single = clusters_half_width(rates, np.arange(6), "0.9")
+        np.testing.assert_allclose(single, items_half_width(rates, "0.9"))
+        assert np.isnan(clusters_half_width(rates, np.zeros(6, dtype=int))).all()
+
+    def test_wilson_solves_its_equation(self):
+        z = z_two_sided("0.95")
+        for p, n in ((0.3, 40), (0.0, 12), (1.0, 7), (0.95, 1)):
+            got = wilson(p, n)
+            for bound in (got.lower, got.upper):
+                if 0 < bound < 1:
+                    assert (p - bound) ** 2 == pytest.approx(z * z * bound * (1 - bound) / n, rel=1e-9)
+        assert wilson(1.0, 60).upper == 1 and wilson(1.0, 60).lower == pytest.approx(1 / (1 + z * z / 60))
+        assert wilson(0.0, 60).lower == 0
+
     def test_bounds_are_possible_differences(self):
-        got = difference_interval([1, 1], [1, -1], [1, 1])
+        got = bonett_price(np.array([[1.0], [-1.0]]))
         assert got.upper[0] == 1 and got.lower[1] == -1
 
 
@@ -48,6 +98,11 @@ class TestReference:
         rates[:3] = 0, 0.5, 0.75
         assert 100 * items_half_width(rates) == pytest.approx(7.31, abs=0.005)
 
+    def test_wilson(self):
+        # R 4.2.2: prop.test(81, 263, correct=FALSE)$conf.int (the example of Newcombe 1998, Statistics in Medicine 17)
+        got = wilson(81 / 263, 263)
+        assert got.lower == pytest.approx(0.2553, abs=5e-5) and got.upper == pytest.approx(0.3662, abs=5e-5)
+
 
 class TestCoverage:
     def test_difference_interval_covers(self):
@@ -55,6 +110,6 @@ class TestCoverage:
         reps, n = 4000, 30
         probabilities = np.array([0.25, 0.65, 0.10])  # of d = -1, 0, 1
         d = rng.choice([-1, 0, 1], p=probabilities, size=(reps, n))
-        got = difference_interval(n, d.sum(axis=1), (d**2).sum(axis=1))
+        got = bonett_price(d)
         covered = np.mean((got.lower <= -0.15) & (got.upper >= -0.15))
         assert abs(covered - 0.95) < 0.02

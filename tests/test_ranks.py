@@ -72,7 +72,7 @@ class TestValidation:
 
     def test_one_item(self):
         r = rank(np.full((2, 1), 4), np.array([[4.0], [3.0]]))
-        assert np.isnan(r.items_half_width).all() and r.reasons == {"items_half_width": "one item has no spread"}
+        assert np.isnan(r.items_half_width).all() and r.reasons["items_half_width"] == "one item has no spread"
         assert any("nothing to resample" in w for w in r.warnings)
 
     def test_unequal_attempts_and_odd_scores_are_said(self):

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from benchkit import flips
 from benchkit.errors import InputError
-from benchkit.signflip import Comparison, against, best_complete, compare, draw_down, every_pair
+from benchkit.pairs import against, every_pair
+from benchkit.scores import best_complete
+from benchkit.signflip import Comparison, compare, draw_down
 
 DATA = Path(__file__).parent / "data"
 PAIR = np.array([[0, 1]])
