@@ -43,7 +43,8 @@ def probabilities(draws: Draws, s: NDArray[np.integer] | slice, models: Ints, it
     eta = draws.theta[s][:, models].astype(np.float64) - draws.b[s][:, items]
     if draws.a is not None:
         eta *= draws.a[s][:, items]
-    return np.asarray(1.0 / (1.0 + np.exp(-eta)))
+    with np.errstate(over="ignore"):  # exp(inf) is a probability of 0
+        return np.asarray(1.0 / (1.0 + np.exp(-eta)))
 
 
 def expected_scores(draws: Draws, cells: Missing, of: Estimator) -> Floats:

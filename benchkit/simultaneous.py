@@ -3,13 +3,17 @@
 Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91, 476-518, as in their package csranks. With
 D_kj = score_k - score_j and its standard error se_kj over items, k beats j where D_kj/se_kj > c. c is the quantile of
 
-    max over the pairs (k, j) not yet decided of (Z_k - Z_j)/se_kj,    Z ~ N(0, covariance of the scores)
+    max over the pairs (k, j) not yet decided of (Z_k - Z_j)/se_kj,    Z ~ t with the covariance of the scores
 
-and is found anew without the pairs decided, until none is added (Romano and Wolf 2005). Here Z = sum_g e_g x_kg, e_g
-standard normal and x_kg the centred sum of unit g: the covariance needs no matrix and clusters count as one.
+and is found anew without the pairs decided, until none is added (Romano and Wolf 2005). Here Z = sum_g e_g x_kg / s,
+e_g standard normal and x_kg the centred sum of unit g: the covariance needs no matrix and clusters count as one. s^2 is
+chi-square with G - 1 degrees of freedom over G - 1, one for all pairs; csranks leaves it out (s = 1), and then 10 equal
+models on 15, 30, 60 and 200 items of 4 attempts had all ranks inside in .81, .86, .91 and .94 of 400 simulated data
+sets instead of .95; with it .92, .91, .94 and .95.
 """
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,26 +42,32 @@ def influence(rates: Floats, codes: Ints | None, sizes: Ints) -> Floats:
     return np.asarray(centred * (np.sqrt(groups / (groups - 1)) / m))
 
 
-def standard_errors(rates: Floats, codes: Ints | None, sizes: Ints) -> Floats:
-    """(N, N) standard errors of differences of scores over units.
+class Differences(NamedTuple):
+    """Of all ordered pairs (N, N): the difference of scores k minus j, and its standard error over units.
 
-    Where two models differ by the same amount on every unit the spread is 0 and says nothing of the next unit: there
-    two more units are added, one with a difference of +1 and one with -1 (Bonett and Price 2012).
+    Where two models differ by the same amount on every unit the spread is 0 and says nothing of the next unit. There,
+    `constant`, two more units count, one with a difference of +1 and one with -1 (Bonett and Price 2012).
     """
+
+    difference: Floats
+    se: Floats
+    constant: Bools
+
+
+def pair_differences(rates: Floats, codes: Ints | None, sizes: Ints) -> Differences:
+    """rates (N, M) success rates; codes (M,) and sizes (G,): the units."""
     x = influence(rates, codes, sizes)
     n, groups = x.shape
-    out = np.empty((n, n))
+    se = np.empty((n, n))
     for k in range(n):
-        out[k] = np.sqrt(np.square(x[k] - x).sum(axis=1))
+        se[k] = np.sqrt(np.square(x[k] - x).sum(axis=1))
     mean = rates.mean(axis=1)
-    difference = mean[:, None] - mean[None, :]
-    none = out <= 1e-12
-    if none.any():
-        total = groups + 2.0
-        shift = groups * difference / total
-        spread = (groups * np.square(difference) + 2.0) / total - np.square(shift)
-        out = np.where(none, np.sqrt(spread / total), out)
-    return out
+    d = mean[:, None] - mean[None, :]
+    constant = se <= 1e-12
+    shift = groups * d / (groups + 2.0)
+    spread = (groups * np.square(d) + 2.0) / (groups + 2.0) - np.square(shift)
+    se = np.where(constant, np.sqrt(spread / (groups + 2.0)), se)
+    return Differences(np.where(constant, shift, d), se, constant)
 
 
 def simultaneous(
@@ -69,15 +79,18 @@ def simultaneous(
     Memory: reps x N values, and HELD more.
     """
     n = len(rates)
-    se = standard_errors(rates, codes, sizes)
-    mean = rates.mean(axis=1)
-    t = (mean[:, None] - mean[None, :]) / se
-    z = np.random.default_rng(seed).standard_normal((reps, len(sizes))) @ influence(rates, codes, sizes).T
+    pairs = pair_differences(rates, codes, sizes)
+    t = pairs.difference / pairs.se
+    rng = np.random.default_rng(seed)
+    freedom = max(1, len(sizes) - 1)
+    scale = np.sqrt(rng.chisquare(freedom, reps) / freedom)
+    alone = rng.standard_normal(reps) / scale  # in place of a pair without spread
+    z = rng.standard_normal((reps, len(sizes))) @ influence(rates, codes, sizes).T / scale[:, None]
     won = np.zeros((n, n), dtype=bool)
     open_ = ~np.eye(n, dtype=bool)
     at = order_statistic(level, reps) - 1
     while open_.any():
-        critical = float(np.sort(_largest(z, se, open_))[at])
+        critical = float(np.sort(_largest(z, alone, pairs, open_))[at])
         more = open_ & (t > critical + 1e-9)  # equal values are no win
         if not more.any():
             break
@@ -86,13 +99,13 @@ def simultaneous(
     return won
 
 
-def _largest(z: Floats, se: Floats, open_: Bools) -> Floats:
+def _largest(z: Floats, alone: Floats, pairs: Differences, open_: Bools) -> Floats:
     """(reps,) the largest (z_k - z_j)/se_kj over the open pairs."""
-    out = np.full(len(z), -np.inf)
-    k, j = np.nonzero(open_)
+    out = np.abs(alone) if np.any(open_ & pairs.constant) else np.full(len(z), -np.inf)
+    k, j = np.nonzero(open_ & ~pairs.constant)
     step = max(1, HELD // len(z))
     for start in range(0, len(k), step):
         some = slice(start, start + step)
-        values = (z[:, k[some]] - z[:, j[some]]) / se[k[some], j[some]]
+        values = (z[:, k[some]] - z[:, j[some]]) / pairs.se[k[some], j[some]]
         np.maximum(out, values.max(axis=1), out=out)
     return out

@@ -1,3 +1,4 @@
+import csv
 import itertools
 import json
 import math
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchkit import ranks
+from benchkit import pairwise, ranks
 from benchkit.best_set import best_set
 from benchkit.errors import InputError
+from benchkit.estimators import estimator
+from benchkit.irt.pointwise import Draws
+from benchkit.rank_intervals import METHODS
 from benchkit.ranks import rank
 from benchkit.resampling import competition_ranks, rank_quantile, resampled_ranks
 from benchkit.scores import integers
@@ -36,7 +40,7 @@ def random_table(seed, models=6, items=20, attempts=4):
 
 def same(a, b):
     for field in ranks.Ranking._fields:
-        if field not in ("excluded", "warnings", "reasons", "promise", "clusters_half_width"):
+        if field not in ("excluded", "imputed", "warnings", "reasons", "promise", "clusters_half_width"):
             np.testing.assert_array_equal(getattr(a, field), getattr(b, field), err_msg=field)
 
 
@@ -285,3 +289,197 @@ def read(path):
     for m, i, a, c in lines:
         n[names.index(m), items.index(i)], y[names.index(m), items.index(i)] = int(a), float(c)
     return n, y, names
+
+
+def cells(path):
+    """model -> item -> (attempts, correct), from the bundled CSV."""
+    with open(path, newline="") as f:
+        rows = list(csv.DictReader(f))
+    models, items = (sorted({r[k] for r in rows}) for k in ("model", "item"))
+    n, y = np.zeros((len(models), len(items)), dtype=int), np.zeros((len(models), len(items)))
+    for r in rows:
+        at = models.index(r["model"]), items.index(r["item"])
+        n[at], y[at] = int(r["attempts"]), float(r["correct"])
+    return models, items, n, y
+
+
+def posterior_like(n, y, count=200, seed=0):
+    """Draws near a Rasch fit: the Laplace approximation, independent by parameter. A stand-in for a fit in tests."""
+    from benchkit.irt.laplace import laplace
+    from benchkit.irt.model import Data, Priors
+
+    mode = laplace(Data(n, y), Priors())
+    rng = np.random.default_rng(seed)
+    theta = mode.theta + 0.3 * rng.standard_normal((count, len(n)))
+    return Draws(theta, mode.b + 0.3 * rng.standard_normal((count, n.shape[1])))
+
+
+class TestMissing:
+    """Models that lack items."""
+
+    def table(self):
+        n, y = random_table(5, models=5, items=12)
+        n[1, [0, 3]] = n[4, 7] = 0
+        return n, np.where(n > 0, y, 0)
+
+    def test_common_is_the_ranking_of_the_common_items(self):
+        n, y = self.table()
+        got, kept = rank(n, y, missing="common"), [1, 2, 4, 5, 6, 8, 9, 10, 11]
+        same(got._replace(missing="exclude", left_out=np.zeros(0, dtype=int)), rank(n[:, kept], y[:, kept]))
+        assert got.left_out.tolist() == [0, 3, 7] and got.items == 9 and not got.excluded
+        assert "on the 9 of 12 items that all models have: 3 left out" in got.warnings[0]
+
+    def test_nothing_in_common(self):
+        with pytest.raises(InputError, match="no item was tried by every model"):
+            rank(np.array([[1, 0], [0, 1]]), np.zeros((2, 2)), missing="common")
+
+    def test_a_complete_table_needs_no_handling(self):
+        n, y = random_table(2)
+        for missing in ("common", "bounds"):
+            same(rank(n, y, missing=missing)._replace(missing="exclude", bounds=None), rank(n, y))
+        draws = posterior_like(n, y)
+        got = rank(n, y, missing="impute", draws=draws)
+        same(got._replace(missing="exclude"), rank(n, y, draws=draws))
+
+    def test_bounds_stand_beside_the_ranking(self):
+        n, y = self.table()
+        got = rank(n, y, missing="bounds")
+        same(got._replace(missing="exclude", bounds=None), rank(n, y))
+        assert len(got.bounds) == 5 and sum(b.missing for b in got.bounds) == 3
+        document = got.document(list("abcde"), [f"q{j}" for j in range(12)])
+        assert set(document["bounds"][0]) == {
+            "model",
+            "missing",
+            "score_lower",
+            "score_upper",
+            "rank_lower",
+            "rank_upper",
+        }
+
+    def test_impute_needs_a_fit_and_the_bootstrap(self):
+        n, y = self.table()
+        with pytest.raises(InputError, match="imputed from a fit"):
+            rank(n, y, missing="impute")
+        with pytest.raises(InputError, match="for the bootstrap only"):
+            rank(n, y, missing="impute", draws=posterior_like(n, y), method="signflip")
+
+    def test_imputed_cells_enter_no_test(self):
+        """The best set is that of the tests on the items that both models of a pair have."""
+        n, y = self.table()
+        sure = Draws(np.zeros((4, 5)), np.full((4, 12), -900.0))  # every missing item right
+        never = sure._replace(b=-sure.b)
+        a, b = (set(rank(n, y, missing="impute", draws=d).best_set.tolist()) for d in (sure, never))
+        assert a == b and len(rank(n, y, missing="impute", draws=sure).model) == 5
+        tests = pairwise.one_sided(integers(n, y), None, n > 0)
+        assert a == set(np.flatnonzero(pairwise.undefeated(tests, Fraction(19, 20))).tolist())
+
+    def test_imputed_scores_and_what_is_said(self):
+        n, y = self.table()
+        draws = posterior_like(n, y)
+        got = rank(n, y, missing="impute", draws=draws, reps=50)
+        at = got.model.tolist().index(4)
+        p = (1 / (1 + np.exp(draws.b[:, 7] - draws.theta[:, 4]))).mean()
+        assert got.score[at] == pytest.approx(((y[4] / np.maximum(n[4], 1)).sum() + p) / 12, abs=1e-9)
+        assert np.isnan(got.items_half_width[at]) and np.isnan(got.attempts_lower[at])
+        assert [(e.model, e.missing.tolist()) for e in got.imputed] == [(1, [0, 3]), (4, [7])] and not got.excluded
+        assert "3 missing cells of 2 of 5 models are drawn from the fit" in got.warnings[0]
+        document = got.document(list("abcde"), [f"q{j}" for j in range(12)])
+        assert document["models"][at]["items_half_width_reason"] == "the model lacks items: its score is imputed"
+
+    @pytest.mark.parametrize("chunk", [1, 7, 4000])
+    def test_chunks(self, chunk):
+        n, y = self.table()
+        draws = posterior_like(n, y)
+        same(rank(n, y, missing="impute", draws=draws, chunk=chunk), rank(n, y, missing="impute", draws=draws))
+
+    def test_skipping_the_hardest_items(self, aime=DATA / "aime2025_I.csv"):
+        """On AIME a model of the middle that skips the five hardest problems is fourth by a plain mean over its own
+        items, and back in its place when the cells are imputed."""
+        models, _, n, y = cells(aime)
+        before = rank(n, y, reps=50)
+        who = models.index("DeepSeek-R1-Distill-Llama-70B")
+        place = int(before.rank[before.model.tolist().index(who)])
+        hardest = np.argsort(y.sum(axis=0), kind="stable")[:5]
+        n[who, hardest] = y[who, hardest] = 0
+        out = rank(n, y, reps=50)
+        own = out.excluded[0].score_on_own_items
+        plain = 1 + int((out.score > own).sum())
+        draws = posterior_like(n, y)
+        filled = rank(n, y, missing="impute", draws=draws, reps=400)
+        at = filled.model.tolist().index(who)
+        assert (place, plain) == (8, 3)
+        assert abs(filled.rank[at] - place) <= 1
+        assert filled.rank_lower[at] > plain
+
+
+class TestMethods:
+    """Rank intervals by other methods than the bootstrap."""
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_what_is_promised(self, method):
+        n, y = random_table(0)
+        got = rank(n, y, method=method, reps=100)
+        assert got.method == method and got.promise.over == ("attempts" if method == "attempts" else "items")
+        assert got.promise.intervals == ("simultaneous" if method in ("signflip", "simultaneous") else "marginal")
+        assert np.all(got.rank_lower <= got.rank) and np.all(got.rank <= got.rank_upper)
+        assert np.isnan(got.p_first).all() == (method != "bootstrap")
+        assert (got.reps is None) == (method in ("signflip", "attempts"))
+        assert got.contenders.tolist() == got.model[got.rank_lower == 1].tolist()
+
+    def test_signflip_says_when_it_assumes(self):
+        n, y = random_table(0)
+        assert rank(n, y, method="signflip").promise.validity == "exact"
+        n[0, 0] += 1
+        got = rank(n, y, method="signflip")
+        assert got.promise.validity == "symmetry-assumed"
+        assert any("rank intervals then assume" in w for w in got.warnings)
+
+    def test_clusters_are_the_unit(self):
+        n, y = random_table(0)
+        for method in ("bootstrap", "signflip", "simultaneous"):
+            assert rank(n, y, np.arange(20) // 2, method=method, reps=100).promise.over == "clusters"
+
+    def test_attempts_see_what_items_do_not(self):
+        """Ten attempts more of 20 on each of three items: clear over attempts, nothing over items."""
+        n = np.full((2, 12), 20)
+        y = np.full((2, 12), 10.0)
+        y[0, :3] += 10
+        assert rank(n, y, method="attempts").rank_lower.tolist() == [1, 2]
+        assert rank(n, y, method="signflip").rank_lower.tolist() == [1, 1]
+
+    def test_attempts_are_single(self):
+        n, y = random_table(0)
+        with pytest.raises(InputError, match="compares single attempts, and pass@2 is of several"):
+            rank(n, y, method="attempts", estimator=estimator("pass@2"))
+        n[1, 3] = 5
+        with pytest.raises(InputError, match="a has 4 on item q3, b has 5"):
+            rank(n, y, method="attempts", models=list("abcdef"), items=[f"q{j}" for j in range(20)])
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_nothing_to_rank(self, method):
+        got = rank(np.array([[1, 0], [0, 1]]), np.zeros((2, 2)), method=method)
+        assert not got.model.size and "none is ranked" in got.warnings[-1] and len(got.excluded) == 2
+
+
+class TestEstimators:
+    def test_pass_at_k_ranks_by_it(self):
+        """Half right everywhere beats all right on half of the items once one of two attempts suffices."""
+        n = np.full((2, 10), 4)
+        y = np.array([[2.0] * 10, [4.0] * 5 + [0.0] * 5])
+        assert rank(n, y).rank.tolist() == [1, 1]
+        both = rank(n, y, estimator=estimator("pass@2"))
+        assert both.model.tolist() == [0, 1] and both.score.tolist() == pytest.approx([5 / 6, 0.5])
+        every = rank(n, y, estimator=estimator("all@2"))
+        assert every.model.tolist() == [1, 0] and every.score.tolist() == pytest.approx([0.5, 1 / 6])
+        assert np.isnan(both.attempts_lower).all() and not np.isnan(both.items_half_width).any()
+        assert both.estimator == "pass@2"
+
+    def test_pooled_scores(self):
+        n, y = random_table(4)
+        draws = posterior_like(n, y)
+        got = rank(n, y, draws=draws, level="0.9")
+        p = 1 / (1 + np.exp(draws.b[:, None, :] - draws.theta[:, :, None]))
+        each = np.sort(p.mean(axis=2)[:, got.model], axis=0)
+        np.testing.assert_allclose(got.pooled, each.mean(axis=0))
+        np.testing.assert_allclose(got.pooled_lower, each[9])  # the least k with k/200 >= .05 is 10
+        assert rank(n, y).pooled is None
