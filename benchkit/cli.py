@@ -276,7 +276,7 @@ class Parser(argparse.ArgumentParser):
             if name in args.given and other:
                 self.error(f"{args.given[name]} and {args.given[other]} exclude each other")
         for names in self.rivals:
-            both = [args.given[n] for n in names if n in args.given]
+            both = [name for dest, name in args.given.items() if dest in names]  # in the order given
             if len(both) > 1:
                 self.error(f"{both[0]} and {both[1]} exclude each other")
         for condition, values, options in self.conditions:

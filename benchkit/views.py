@@ -154,7 +154,7 @@ def _known(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
 def pairs(document: Mapping[str, Any]) -> View:
     """How many differences are significant, then the pairs, the clearest first."""
     reference, rows = document["reference"], document["pairs"]
-    against = "every pair" if reference is None else f"against {reference}"
+    against = {"all": "every pair", "asked": "as asked for"}.get(document["compared"], f"against {reference}")
     what = "" if document["estimator"] == "mean" else f" by {document['estimator']}"
     summary = [
         f"{len(rows)} pairs{what}, {against}; family of {document['family_size']} adjusted by {document['adjust']}",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchkit import flips
 from benchkit.errors import InputError
+from benchkit.estimators import estimator
 from benchkit.pairs import against, every_pair
 from benchkit.scores import best_complete
 from benchkit.signflip import Comparison, compare, draw_down
@@ -303,3 +304,105 @@ class TestCoverage:
             compare(n, rng.binomial(n, p).astype(float), against(0, 20)).significant_count > 0 for _ in range(300)
         )
         assert hits / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+
+
+class TestClusters:
+    def test_an_interval_and_a_detectable_difference_over_clusters(self):
+        rng = np.random.default_rng(6)
+        n, y = two(*rng.integers(0, 2, (2, 24)))
+        codes = np.arange(24) // 3
+        c = compare(n, y, PAIR, cluster=codes, exact_power=True)
+        d, u = y[0] - y[1], (y[0] - y[1]).reshape(8, 3).sum(axis=1)
+        m = d.sum() / 26
+        variance = (((u - 3 * m) ** 2).sum() + 2 + 2 * m**2) / 26
+        z = 1.959963984540054
+        assert c.lower[0] == pytest.approx(m - z * math.sqrt(variance / 26))
+        want = (z + 0.8416212335729143) * math.sqrt((u**2).sum()) / 24
+        assert c.detectable_difference[0] == pytest.approx(want)
+        assert np.isnan(c.detectable_exact[0]) and "come in clusters" in c.reasons["detectable_exact"][0]
+
+    def test_the_least_p_is_said(self):
+        n, y = two([1] * 12, [0] * 12)
+        c = compare(n, y, PAIR, cluster=np.arange(12) // 3)
+        assert c.p_smallest[0] == c.p[0] == 2.0**-3
+        assert c.warnings == (
+            "signs flip by 4 clusters: the least p that a pair could have is 0.12, "
+            "and 1 of 1 pairs can't be significant",
+        )
+        six = compare(n, y, PAIR, cluster=np.arange(12) // 2)
+        assert six.warnings == ("signs flip by 6 clusters: the least p that a pair could have is 0.031",)
+
+    def test_items_alone_are_no_clusters(self):
+        n, y = two(*np.random.default_rng(1).integers(0, 2, (2, 15)))
+        a, b = compare(n, y, PAIR), compare(n, y, PAIR, cluster=np.arange(15))
+        for field in ("p", "lower", "upper", "detectable_difference"):
+            np.testing.assert_allclose(getattr(a, field), getattr(b, field))
+
+
+class TestPlanning:
+    def test_items_needed_invert_the_detectable_difference(self):
+        n, y = two([1] * 30, [1] * 24 + [0] * 6)
+        c = compare(n, y, PAIR, plan="0.1")
+        needed = c.items_needed[0]
+        z = 1.959963984540054 + 0.8416212335729143
+        assert isinstance(needed, int) and needed == math.ceil(z**2 * 0.2 / 0.01) == 157
+        assert z * math.sqrt(0.2 / needed) <= 0.1 < z * math.sqrt(0.2 / (needed - 1))
+
+    def test_a_difference_that_the_benchmark_can_not_show(self):
+        n, y = two([1] * 30, [1] * 27 + [0] * 3)
+        document = compare(n, y, PAIR, plan="0.2").document(["a", "b"])
+        row = document["pairs"][0]
+        assert document["plan"] == 0.2 and row["items_needed"] is None
+        assert "larger than the mean absolute difference" in row["items_needed_reason"]
+        same = compare(n, np.ones(n.shape), PAIR, plan="0.2").document(["a", "b"])["pairs"][0]
+        assert "never differ" in same["items_needed_reason"]
+
+    def test_equivalent_is_the_interval_inside_the_margin(self):
+        rng = np.random.default_rng(3)
+        n, y = two(*rng.integers(0, 2, (2, 100)))
+        at_90 = compare(n, y, PAIR, alpha="0.1")
+        widest = max(abs(at_90.lower[0]), abs(at_90.upper[0]))
+        inside = compare(n, y, PAIR, margin=f"{widest + 1e-6:.9f}")
+        outside = compare(n, y, PAIR, margin=f"{widest - 1e-6:.9f}")
+        assert inside.equivalent[0] and not outside.equivalent[0] and compare(n, y, PAIR).equivalent is None
+
+    def test_few_items_are_not_equivalent(self):
+        """No difference at all on 10 items is no tie within 5 points."""
+        n, y = two([1] * 10, [1] * 10)
+        assert not compare(n, y, PAIR, margin="0.05").equivalent[0]
+        assert compare(*two([1] * 3000, [1] * 3000), PAIR, margin="0.05").equivalent[0]
+
+    def test_equivalence_needs_a_level(self):
+        n, y = two([1] * 10, [1] * 10)
+        with pytest.raises(InputError, match=r"equivalence has no interval at alpha 0\.5"):
+            compare(n, y, PAIR, margin="0.05", alpha="0.5")
+
+    def test_type_one_error_of_equivalence(self):
+        """A true difference of the margin is called equivalent in about alpha of the tables."""
+        rng = np.random.default_rng(9)
+        d = rng.choice([-1, 0, 1], p=[0.1, 0.7, 0.2], size=(2000, 150))
+        y = np.stack([np.maximum(d, 0), np.maximum(-d, 0)], axis=1).reshape(-1, 150)
+        n = np.ones(y.shape, dtype=int)
+        found = compare(n, y, np.arange(4000).reshape(-1, 2), margin="0.1", alpha="0.05", adjust="none")
+        assert found.equivalent.mean() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
+
+
+class TestFamilies:
+    def test_maxt_is_a_family_too(self):
+        n, y, _ = aime()
+        holm = compare(n, y, against(15, 16), adjust="holm")
+        maxt = compare(n, y, against(15, 16), adjust="maxt", draws=9999)
+        assert maxt.family_size == holm.family_size and np.all(maxt.p_adjusted >= maxt.p - 0.02)
+        assert maxt.controls.endswith("asymptotically") and maxt.significant_raw == holm.significant_raw
+
+    def test_maxt_does_not_go_with_equalize(self):
+        with pytest.raises(InputError, match="maxt flips the signs of one table"):
+            compare(*two([1, 0], [0, 0]), PAIR, adjust="maxt", equalize=True)
+
+    def test_pass_at_k(self):
+        n, y = two([2] * 6, [4, 4, 4, 0, 0, 0], attempts=4)
+        c = compare(n, y, PAIR, estimator=estimator("pass@2"))
+        d = np.array([5 / 6 - 1] * 3 + [5 / 6] * 3)
+        assert c.difference[0] == pytest.approx(d.mean()) and c.method == ("exact",) and c.estimator == "pass@2"
+        signs = np.array(np.meshgrid(*[[-1, 1]] * 6)).reshape(6, -1)
+        assert c.p[0] == np.mean(np.abs(d @ signs) >= abs(d.sum()) - 1e-12)
