@@ -41,9 +41,10 @@ lint: venv  ## ruff and mypy, over benchkit/ and bin/
 
 check: lint test  ## lint and test
 
-bench: venv $(if $(PEERS),bench/venv/.ready)  ## time the commands and the sampler, into bench/; PEERS=1: beside other samplers, an hour
+bench: venv $(if $(PEERS),bench/venv/.ready)  ## time the commands and the sampler, into bench/; PEERS=1: beside other software, an hour
 	$(BIN)/python tests/bench.py
 	$(BIN)/python tests/bench_irt.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
+	$(BIN)/python tests/bench_tests.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
 
 sbc: venv  ## simulation-based calibration of the sampler, into bench/; 10 minutes
 	$(BIN)/python tests/sbc.py
