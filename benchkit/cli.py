@@ -17,6 +17,7 @@ import os
 import signal
 import stat
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -193,7 +194,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             prog=command,
             usage=f"{command} [OPTION...] {files}",
-            description=summary,
+            description=textwrap.fill(summary, 79),
             epilog=f"See {command}(1), and benchkit(7) for formats, exit status and recipes.",
             formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
             add_help=False,

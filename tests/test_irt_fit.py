@@ -264,6 +264,9 @@ HARD = {
     "one model": (0, 1, 10, 4, 1.0, 1.0, 1.5),
     "nearly all wrong": (0, 8, 30, 4, -6.0, 1.0, 1.5),
     "nearly all right": (0, 8, 30, 4, 3.5, 1.0, 1.5),
+    "nearly all wrong, 31 models": (11, 31, 30, 4, -6.0, 1.0, 1.5),
+    "all right": (0, 16, 15, 4, 60.0, 1.0, 1.5),
+    "all wrong, on the other side": (0, 60, 40, 1, -60.0, 1.0, 1.5),
 }
 
 

@@ -130,6 +130,10 @@ LACKING = "model,item,attempts,correct\nA,x,2,2\nA,y,2,0\nB,x,2,1\nB,y,2,1\nC,x,
 UNEVEN = "model,item,attempts,correct\n" + "".join(
     f"A,{j},1,{(j * 0.6180339887498949) % 1}\nB,{j},1,{(j * 0.4142135623730951) % 1}\n" for j in range(1, 61)
 )
+CLUSTERED = "model,item,attempts,correct,cluster\nA,x,2,2,p\nA,y,2,0,p\nB,x,2,1,p\nB,y,2,1,p\n"
+FIT = "kind,id,mean,sd,lower,upper,draws\n" + "".join(
+    f'{kind},{name},0,1,-2,2,"[0,1,-1]"\n' for kind, names in (("item", "xy"), ("model", "ABC")) for name in names
+)
 RUNS = {
     "bk-matrix": ("responses.arrow --to json", "lacking.csv --to json", "--diagnose responses.arrow",
                   "--diagnose lacking.csv"),
@@ -139,8 +143,9 @@ RUNS = {
                "--model 2pl --method laplace lacking.csv --to json"),
     "bk-metrics": ("fit.arrow", "drawn.csv"),
     "bk-gaps": ("fit.arrow", "fit.arrow --normalize rank"),
-    "bk-rank": ("responses.arrow", "lacking.csv"),
-    "bk-signflip": ("responses.arrow --attempts", "lacking.csv --all", "uneven.csv"),
+    "bk-rank": ("responses.arrow", "lacking.csv --missing bounds", "lacking.csv --missing common",
+                "clustered.csv --method signflip", "lacking.csv --missing impute --fit drawn_fit.csv"),
+    "bk-signflip": ("responses.arrow --attempts", "lacking.csv --all --plan .1 --margin .1", "uneven.csv"),
 }  # fmt: skip
 
 
@@ -155,6 +160,8 @@ def documents(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     (folder / "new.csv").write_text("model,item,attempts,correct\nm,x,2,1\n")
     (folder / "lacking.csv").write_text(LACKING)
     (folder / "uneven.csv").write_text(UNEVEN)
+    (folder / "clustered.csv").write_text(CLUSTERED)
+    (folder / "drawn_fit.csv").write_text(FIT)
     sh = Shell(folder)
     return {c: [json.loads(sh(f"{c} -q {arguments}").out) for arguments in runs] for c, runs in RUNS.items()}
 

@@ -24,8 +24,10 @@ HYPER = ("mu_b", "sigma_b", "sigma_theta")
 HYPER_BETA = ("mu_b", "rho", "sigma_b", "sigma_theta")
 HYPER_TWO = ("mu_b", "sigma_a", "sigma_b", "sigma_theta")
 
-# acceptance aimed at; discriminations have cliffs that longer steps fall off
+# acceptance aimed at; discriminations have cliffs that longer steps fall off, and so has the level of answers that are
+# all right, or all wrong
 ACCEPT = {"1pl": TARGET_ACCEPT, "2pl": 0.95}
+ACCEPT_ALIKE = 0.99
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ def fit(
 
     model: ``1pl`` or ``2pl``, where items also have discriminations a (M,).
     method: ``nuts`` (BlackJAX, ``chains`` x ``draws`` after ``warmup`` steps that adapt the step size to
-    ``target_accept``, by default ACCEPT[model]; trees of at most 2^max_treedepth - 1 gradients; then more, until every
-    bulk ESS reaches ``target_ess``) or ``laplace`` (mode and curvature at empirical-Bayes standard deviations; never
+    ``target_accept``, by default ACCEPT[model], or ACCEPT_ALIKE where all attempts are right, or all wrong; trees of at
+    most 2^max_treedepth - 1 gradients; then more, until every bulk ESS reaches ``target_ess``) or ``laplace`` (mode and curvature at empirical-Bayes standard deviations; never
     imports JAX).
     dispersion: ``beta`` for a beta-binomial likelihood. progress(done, total) counts sampler steps.
     models, items: names for messages. Equal arguments give equal bytes on one machine type.
@@ -102,12 +104,13 @@ def fit(
     if dispersion and model != "1pl":
         raise InputError("--dispersion beta is of --model 1pl only")
     nuts = method == "nuts"
+    data = check_data(attempts, correct, models, items)
     if target_accept is None:
-        target_accept = ACCEPT[model]
+        alike = data.correct.sum() in (0, data.attempts.sum())
+        target_accept = ACCEPT_ALIKE if alike else ACCEPT[model]
     options = Options(chains, warmup, draws, target_accept, max_treedepth, seed, target_ess)
     if nuts:
         sampling.check(options)
-    data = check_data(attempts, correct, models, items)
     warnings = data_warnings(data, models, items)
     n_models, n_items = data.attempts.shape
 
