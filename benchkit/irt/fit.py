@@ -88,8 +88,8 @@ def fit(
     model: ``1pl`` or ``2pl``, where items also have discriminations a (M,).
     method: ``nuts`` (BlackJAX, ``chains`` x ``draws`` after ``warmup`` steps that adapt the step size to
     ``target_accept``, by default ACCEPT[model], or ACCEPT_ALIKE where all attempts are right, or all wrong; trees of at
-    most 2^max_treedepth - 1 gradients; then more, until every bulk ESS reaches ``target_ess``) or ``laplace`` (mode and curvature at empirical-Bayes standard deviations; never
-    imports JAX).
+    most 2^max_treedepth - 1 gradients; then more, until every bulk ESS reaches ``target_ess``) or ``laplace`` (mode and
+    curvature at empirical-Bayes standard deviations; never imports JAX).
     dispersion: ``beta`` for a beta-binomial likelihood. progress(done, total) counts sampler steps.
     models, items: names for messages. Equal arguments give equal bytes on one machine type.
     Raises InputError for unusable data or options.

@@ -106,7 +106,7 @@ def wants_exact(geo: Geometry) -> bool:
     """
     size_u, size_v = geo.n.shape
     uncertain = max(float(curve[(KNOTS - 1) // 2, 1]) for curve in (geo.curve_u, geo.curve_v))
-    return (size_u <= 8 and size_v <= 4096) or (size_u <= 40 and size_u**2 * size_v <= 300_000 and uncertain > 0.3)
+    return (size_u <= 8 and size_v <= 4096) or (size_u <= 40 and size_u**2 * size_v <= 300_000 and uncertain > 0.25)
 
 
 def needs_double(geo: Geometry) -> bool:
