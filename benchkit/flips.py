@@ -29,6 +29,7 @@ TINY = 5e-324  # a p-value is never 0: below the least float it is reported as t
 DRAWS = 99_999
 MIDDLE = 40  # most terms that meet in the middle
 QUICK = 2 * 10**7  # convolutions up to this many additions are not worth avoiding
+SHORT = 2**20  # bit operations up to which integers are quicker than arrays
 UNSCALED = 900  # terms whose counts stay below the largest float64
 MOST = 3 * 10**9  # and beyond this many, or WIDEST counts, they take too long
 WIDEST = 2**26
@@ -102,14 +103,30 @@ def _grouped_tails(values: list[int], repeats: list[int], widest: int) -> Floats
     return counts
 
 
+def integer_tails(sizes: list[int], ws: Iterable[int]) -> dict[int, float]:
+    """P(T <= w) for each w, T = the sum of a random half of the positive integers `sizes`, correctly rounded.
+
+    The counts of T = 0, 1, 2, ... stand in one long integer, k + 1 bits each: adding a term is a shift and a sum. The
+    sum of an integer's digits is its remainder by the base less one, as long as it is smaller than that.
+    """
+    bits = len(sizes) + 1
+    counts = 1
+    for v in sizes:
+        counts += counts << (v * bits)
+    base, scale = (1 << bits) - 1, 1 << len(sizes)
+    return {w: (counts & ((1 << ((w + 1) * bits)) - 1)) % base / scale for w in ws}
+
+
 def convolution_tails(sizes: Ints, ws: Iterable[int]) -> dict[int, float]:
     """P(T <= w) for each w, T = the sum of a random half of the positive integers `sizes` (k,).
 
-    Adds the terms smallest first, keeping counts up to the largest w only. Every 900 terms the counts are scaled by
-    2^-900, which is exact but for probabilities below 2^-1100.
+    Few small terms as integers; else adds the terms smallest first, keeping counts up to the largest w only. Every 900
+    terms the counts are scaled by 2^-900, which is exact but for probabilities below 2^-1100.
     """
     wanted = sorted(set(ws))
     widest = wanted[-1]
+    if len(sizes) ** 2 * int(sizes.sum()) <= SHORT:
+        return integer_tails(sizes.tolist(), wanted)
     if len(sizes) <= UNSCALED:
         values, repeats = np.unique(sizes, return_counts=True)
         counts = _grouped_tails(values.tolist(), repeats.tolist(), widest)

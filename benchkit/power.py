@@ -2,7 +2,9 @@
 
 import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +13,7 @@ from benchkit.flips import Alternative
 from benchkit.levels import Level, as_fraction, normal_quantile
 from benchkit.scores import Floats
 
+TO = 1e-7  # precision of a detectable difference
 NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
 OUT_OF_REACH = "no difference up to the discordance is found with the power asked for"
 MOST_ITEMS = 5000  # for the exact power, whose work grows faster than items^2; there the approximation serves
@@ -85,15 +88,15 @@ class ExactPower:
         k = np.arange(items + 1)
         mass = self._pmf(log_factorial[items] - log_factorial - log_factorial[::-1], k, items - k, discordance)
         keep = np.flatnonzero(mass > 1e-15)
-        keep = keep[[critical_value(int(x), exact, two_sided) >= 0 for x in keep]]
+        critical = np.array([critical_value(x, exact, two_sided) for x in keep.tolist()], dtype=np.int64)
+        keep, critical = keep[critical >= 0], critical[critical >= 0]
         self.mass: NDArray[np.float64] = mass[keep]
         self.two_sided = two_sided
-        critical = [critical_value(int(x), exact, two_sided) for x in keep]
-        width = max(critical, default=-1) + 1
+        width = int(critical.max(initial=-1)) + 1
         lost = np.arange(width)[None, :]
         self.k = keep[:, None]
         self.lost = lost
-        self.inside = lost <= np.array(critical, dtype=np.int64)[:, None]
+        self.inside = lost <= critical[:, None]
         self.log_choose = np.where(
             self.inside,
             log_factorial[self.k] - log_factorial[lost] - log_factorial[np.maximum(self.k - lost, 0)],
@@ -138,7 +141,30 @@ def detectable_exact(
         return None
     if of(low) >= target:
         return 0.0
-    while high - low > 1e-7:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if of(middle) >= target else (middle, high)
+    probit = NormalDist().inv_cdf  # of it the power is nearly a straight line
+    return _crossing(lambda x: probit(min(max(of(x), 1e-12), 1 - 1e-12)) - probit(target), low, high)
+
+
+def _crossing(f: Callable[[float], float], low: float, high: float) -> float:
+    """The least x with f(x) >= 0, to TO, where f rises from below 0 at low to above it at high.
+
+    False position by the Illinois rule (Dowell and Jarratt 1971), kept TO/2 away from the ends so that it closes in
+    from both sides; bisection where it is slow.
+    """
+    at_low, at_high = f(low), f(high)
+    last = 0
+    for step in range(200):
+        if high - low <= TO:
+            break
+        x = (low + high) / 2.0
+        if step < 40:
+            x = low - at_low * (high - low) / (at_high - at_low)
+            x = min(max(x, low + TO / 2), high - TO / 2)
+        y = f(x)
+        side = 1 if y >= 0 else -1
+        if side > 0:
+            high, at_high, at_low = x, y, at_low / 2 if last == side else at_low
+        else:
+            low, at_low, at_high = x, y, at_high / 2 if last == side else at_high
+        last = side
     return high

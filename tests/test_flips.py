@@ -60,8 +60,12 @@ class TestTheory:
     def test_algorithms_agree(self, sizes, data):
         w = data.draw(st.integers(0, sum(sizes)))
         a = np.array(sizes, dtype=np.int64)
-        got = flips.convolution_tails(a, [w])[w]
+        got = flips.integer_tails(sizes, [w])[w]
         assert got == flips.middle_tail(a, w)
+        for short in (-1, 2**60):  # arrays, integers
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(flips, "SHORT", short)
+                assert got == flips.convolution_tails(a, [w])[w]
         if set(sizes) == {1}:
             assert got == flips.binomial_tails(len(sizes), [w])[w]
 

@@ -13,11 +13,3 @@
 ``anchor``       new items, or new models, for a fit that stays as it is (numpy only)
 ``fit``          the one function that callers need
 """
-
-import os
-import sys
-
-# BLAS rounds differently on different numbers of threads: equal bytes on any machine size need one. It also starts
-# faster. Too late once numpy is imported.
-if "numpy" not in sys.modules:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
