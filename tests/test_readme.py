@@ -40,6 +40,19 @@ def test_the_claims_below_it(sh: Shell, aime: Path) -> None:
     assert done.out == b"[15,6,false,43]\n"
 
 
+def test_the_model_that_skips_the_hardest_problems(sh: Shell, aime: Path) -> None:
+    name = "DeepSeek-R1-Distill-Llama-70B"
+    sh(f"grep -vE '{name},aime_2025_I_(07|1[0345])' {aime} | bk-matrix -q -o cut.arrow; bk-irt -q cut.arrow -o f.arrow")
+    place = f"jq '.models[] | select(.model == \"{name}\") | .rank'"
+    assert sh(f"bk-rank -q {aime} | {place}").out == b"8\n"
+    assert sh(f"bk-rank -q cut.arrow --missing common | {place}").out == b"7\n"
+    assert sh(f"bk-rank -q cut.arrow --missing impute --fit f.arrow | {place}").out in (b"7\n", b"8\n")
+    plain = sh(
+        "bk-rank -q cut.arrow | jq '.excluded[0].score_on_own_items as $s | [.models[] | select(.score > $s)] | length'"
+    )
+    assert plain.out == b"2\n"
+
+
 def test_both_set_up_commands_are_there() -> None:
     text = README.read_text()
     assert "make demo" in text and "make test" in text
