@@ -157,6 +157,10 @@ class TestCaveats:
                 "3 of 4000 draws ended in a divergence: the posterior's corners may be missed; raise --target-accept "
                 "(now 0.8)",
             ),
+            (  # no acceptance is higher
+                {"divergences": 1, "target_accept": 0.99},
+                "1 of 4000 draws ended in a divergence: the posterior's corners may be missed; set tighter priors",
+            ),
             ({"max_rhat": 1.01}, "the chains disagree (R-hat 1.010, wanted below 1.01): raise --warmup and --draws"),
             (
                 {"max_rhat": None},

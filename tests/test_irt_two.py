@@ -74,6 +74,35 @@ class TestValidation:
             fit(y, y, model="2pl", priors=Priors(sigma_a=0.0))
 
 
+class TestCaveats:
+    def test_no_item_by_two_models(self):
+        text = "no item was tried by two models: the data can't tell discriminations; fit with --model 1pl"
+        one = fit(np.full((1, 6), 3), np.array([[0.0, 1, 1, 2, 2, 3]]), model="2pl", method="laplace")
+        assert text in one.warnings
+        n = np.array([[2, 2, 0, 0], [0, 0, 2, 2]])
+        assert text in fit(n, n / 2.0, model="2pl", method="laplace").warnings
+        n[0, 3] = 1
+        assert text not in fit(n, n / 2.0, model="2pl", method="laplace").warnings
+        assert not any("discrimination" in w for w in fit(n, n / 2.0, method="laplace").warnings)
+
+    def test_reliability(self):
+        # var(mean) = 2/3 with one degree of freedom less than items, mean(sd^2) = 2/3
+        assert two.reliability(np.array([0.0, 1, 1, 2]), np.sqrt([0.5, 0.5, 1.0, 2 / 3])) == pytest.approx(0.5)
+        assert two.reliability(np.zeros(3), np.ones(3)) == two.reliability(np.array([0.7]), np.ones(1)) == 0
+
+    @pytest.mark.parametrize("method", ["laplace", "nuts"])
+    def test_discriminations_that_are_hardly_told_apart(self, method):
+        def said(data):
+            found = fit(data.attempts, data.correct, model="2pl", method=method, draws=100)
+            return [w for w in found.warnings if "hardly tell" in w]
+
+        (text,) = said(simulate(3, 60, 1, sigma_a=0.5)[0])
+        assert text.startswith("the data hardly tell the items' discriminations apart (reliability 0.")
+        assert text.endswith(", wanted 0.25): fit with --model 1pl, or compare both fits by --loo")
+        assert said(simulate(31, 30, 4, sigma_a=0.0)[0])
+        assert not said(simulate(31, 30, 4, sigma_a=0.5)[0])
+
+
 # the kinds of map: models first, by a Cholesky factor or by eigenvectors; items first
 MAPS = {"models": ((4, 6), True), "spectral": ((4, 6), False), "items": ((14, 4), False)}
 
@@ -274,6 +303,7 @@ class TestCoverage:
             n[at], y[at] = float(row["attempts"]), float(row["correct"])
         found = fit(n, y, model="2pl")
         assert settled(found), found.diagnostics
+        assert found.warnings == ()
 
     @pytest.mark.slow
     def test_ranks_of_the_truth_are_uniform(self):

@@ -160,6 +160,12 @@ def fit(
     size = len(names)
     slopes = size + n_items  # where discriminations begin, if there are any
     last = slopes if centre is None else slopes + n_items
+    if centre is not None:
+        alpha, spread = centre.at.alpha, centre.sd_alpha
+        if sampled is not None:
+            logs = np.log(sampled[:, slopes:last])
+            alpha, spread = logs.mean(0, dtype=float), logs.std(0, dtype=float)
+        warnings += two.caveats(data, alpha, spread)
     return Fit(
         names=names,
         hyper=summary.take(slice(0, size)),

@@ -19,6 +19,9 @@ WARMUP, DRAWS, CHAINS, TARGET_ACCEPT, MAX_TREEDEPTH = 150, 1000, 4, 0.85, 8
 # thresholds of Vehtari et al. 2021 (R-hat, ESS), Betancourt 2016 (E-BFMI)
 RHAT, ESS, BFMI = 1.01, 400, 0.3
 
+# the highest acceptance that may be aimed at
+HIGHEST_ACCEPT = 0.99
+
 # a target ESS is given up where it would take this many times the first round
 MOST = 100
 
@@ -46,8 +49,8 @@ def check(options: Options) -> None:
     ):
         if not low <= value <= high:
             raise InputError(f"{name} must be between {low} and {high}, not {value}")
-    if not 0.5 <= options.target_accept <= 0.99:
-        raise InputError(f"target-accept must be between 0.5 and 0.99, not {options.target_accept}")
+    if not 0.5 <= options.target_accept <= HIGHEST_ACCEPT:
+        raise InputError(f"target-accept must be between 0.5 and {HIGHEST_ACCEPT}, not {options.target_accept}")
     if options.target_ess is not None and not 1 <= options.target_ess <= 10**8:
         raise InputError(f"target-ess must be between 1 and 1e8, not {options.target_ess}")
 
@@ -119,9 +122,11 @@ def caveats(d: dict[str, Any]) -> list[str]:
     out = []
     kept = d["chains"] * d["draws"]
     if d["divergences"]:
+        accept = d["target_accept"]
+        more = accept < HIGHEST_ACCEPT
+        remedy = f"raise --target-accept (now {accept:g})" if more else "set tighter priors"
         out.append(
-            f"{d['divergences']} of {kept} draws ended in a divergence: the posterior's corners may be missed; raise "
-            f"--target-accept (now {d['target_accept']:g})"
+            f"{d['divergences']} of {kept} draws ended in a divergence: the posterior's corners may be missed; {remedy}"
         )
     if d["max_rhat"] is None or not d["max_rhat"] < RHAT:
         value = "undefined" if d["max_rhat"] is None else f"{d['max_rhat']:.3f}"
