@@ -20,7 +20,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from benchkit import __version__, numerals, output
 from benchkit.errors import InputError
@@ -131,14 +131,21 @@ def _within(text: str, value: float, least: float, most: float | None) -> None:
 class _Option(argparse.Action):
     """Store a value, and that it was given; where it changes the result also how, for the history.
 
-    The value of a `file` option is an input's name, which the history leaves out.
+    The value of a `file` option is an input's name, which the history leaves out; `file` may be a function of the value
+    that says whether it is one. A `repeated` option collects a list.
     """
 
     def __init__(
-        self, *, parse: Callable[[str], Any] | None = None, changes: bool = False, file: bool = False, **rest: Any
+        self,
+        *,
+        parse: Callable[[str], Any] | None = None,
+        changes: bool = False,
+        file: bool | Callable[[str], bool] = False,
+        repeated: bool = False,
+        **rest: Any,
     ) -> None:
         super().__init__(**rest)
-        self.parse, self.changes, self.file = parse, changes, file
+        self.parse, self.changes, self.file, self.repeated = parse, changes, file, repeated
 
     def __call__(
         self,
@@ -154,11 +161,16 @@ class _Option(argparse.Action):
                 value = self.parse(values)
             except ValueError as e:
                 parser.error(f"{name}: {e}")
+        if self.repeated:
+            value = [*(getattr(namespace, self.dest) or []), value]
         setattr(namespace, self.dest, value)
         namespace.given = namespace.given | {self.dest: name}
         if self.changes:
-            given = [] if self.nargs == 0 or self.file else values if isinstance(values, list) else [values]
+            given = [] if self.nargs == 0 or self.is_file(values) else values if isinstance(values, list) else [values]
             namespace.argv = [*namespace.argv, name, *given]
+
+    def is_file(self, value: Any) -> bool:
+        return self.file(value) if callable(self.file) else self.file
 
 
 class _Print(argparse.Action):
@@ -176,8 +188,9 @@ class _Print(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """The interface of one command: ``bk-x [OPTION...] [FILE]``.
 
-    `random` adds --seed, `several` lets FILE be a list. `default` is the format written to a pipe or a file; an option
-    whose result is of another kind (a diagnosis) sets it by `defaults`, {option's name: format}.
+    `random` adds --seed, `several` lets FILE be a list, `folders` lets folders be among them. `default` is the format
+    written to a pipe or a file; an option whose result is of another kind (a diagnosis) sets it by `defaults`, a map
+    from the option's name to the format.
     """
 
     def __init__(
@@ -188,27 +201,32 @@ class Parser(argparse.ArgumentParser):
         default: str,
         random: bool = False,
         several: bool = False,
+        folders: bool = False,
         details: str = "",
+        sub: str = "",
     ) -> None:
         files = "[FILE...]" if several else "[FILE]"
+        prog = f"{command} {sub}".rstrip()
         super().__init__(
-            prog=command,
-            usage=f"{command} [OPTION...] {files}",
+            prog=prog,
+            usage=f"{prog} [OPTION...] {files}",
             description=textwrap.fill(summary, 79),
             epilog=f"See {command}(1), and benchkit(7) for formats, exit status and recipes.",
             formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
             add_help=False,
             allow_abbrev=False,
         )
-        self.default, self.random, self.several = default, random, several
+        self.default, self.random, self.several, self.folders = default, random, several, folders
         self.defaults: dict[str, str] = {}
         self.conditions: list[tuple[str, tuple[str | bool, ...], tuple[str, ...]]] = []
         self.loners: list[tuple[str, tuple[str, ...]]] = []
         self.rivals: list[tuple[str, ...]] = []
+        self.needed: tuple[str, ...] = ()
         self.everywhere: set[str] = set()
         self.set_defaults(argv=[], given={})
         if several:
-            self.add_argument("file", metavar="FILE", nargs="*", help="input files and folders (default: stdin)")
+            what = "input files" + (" and folders" if folders else "")
+            self.add_argument("file", metavar="FILE", nargs="*", help=f"{what} (default: stdin)")
         else:
             self.add_argument("file", metavar="FILE", nargs="?", help="input; '-' or nothing is stdin")
 
@@ -239,6 +257,10 @@ class Parser(argparse.ArgumentParser):
     def one_of(self, *names: str) -> None:
         """Of these options at most one may be given."""
         self.rivals.append(names)
+
+    def needs(self, *options: str) -> None:
+        """These options, written as on the command line with their value, must be given."""
+        self.needed = options
 
     def common(self) -> None:
         """The options that every command has, last in the help."""
@@ -290,20 +312,26 @@ class Parser(argparse.ArgumentParser):
         named = args.file if self.several else [args.file] if args.file is not None else []
         for name in named:
             if name != "-":
-                check_readable(name, folders=self.several)
+                check_readable(name, folders=self.folders)
         stdin = "-" in named or not named
-        for dest in [a.dest for a in self._actions if getattr(a, "file", False) and a.dest in args.given]:
-            if (name := getattr(args, dest)) != "-":
-                check_readable(name, folders=False)
-            elif stdin:
-                self.error(f"{args.given[dest]} - and the input can't both be standard input: name a FILE")
-            else:
-                check_stdin(explicit=True)
+        given = [a for a in self._actions if isinstance(a, _Option) and a.dest in args.given]
+        for dest in [a.dest for a in given if a.is_file(getattr(args, a.dest))]:
+            value = getattr(args, dest)
+            for name in value if isinstance(value, list) else [value]:
+                if name != "-":
+                    check_readable(name, folders=False)
+                elif stdin:
+                    self.error(f"{args.given[dest]} - and the input can't both be standard input: name a FILE")
+                else:
+                    check_stdin(explicit=True)
         if stdin:
             check_stdin(explicit="-" in named)
         args.source = "<stdin>" if named in ([], ["-"]) else named[0]
         default = next((to for name, to in self.defaults.items() if getattr(args, name)), self.default)
         args.to = output_format(args.output, args.to, default)
+        for option in self.needed:
+            if option.split()[0].lstrip("-").replace("-", "_") not in args.given:
+                self.error(f"{option} is needed")
         return args
 
     def value(self, name: str, parse: Callable[[str], Any], text: str) -> Any:
@@ -365,7 +393,8 @@ def warn(args: argparse.Namespace, texts: Iterable[str]) -> None:
 
 def history_entry(args: argparse.Namespace) -> dict[str, Any]:
     """This command's link of the history: what was asked that changes the result. No date, host, user or file."""
-    return {"cmd": args.command, "argv": args.argv, "version": __version__, "seed": getattr(args, "seed", None)}
+    command, *sub = args.command.split()
+    return {"cmd": command, "argv": [*sub, *args.argv], "version": __version__, "seed": getattr(args, "seed", None)}
 
 
 def holds(limit: float | None, value: float | None, *, at_least: bool = False) -> bool:
@@ -419,8 +448,16 @@ def imports() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
-def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
-    """Run a command and leave the process with its exit status.
+class Reads(Protocol):
+    """What `run` needs of a parser: its name for messages, and the arguments or an InputError."""
+
+    prog: str
+
+    def read_args(self, argv: Sequence[str]) -> argparse.Namespace: ...
+
+
+def run(parser: Reads, main: Callable[[argparse.Namespace], int], argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and leave the process with its exit status. `argv` is that of the process where it is None.
 
     SIGINT and SIGPIPE keep their default action, so that a pipeline sees the true cause of death and nothing is
     printed. Python's own tear-down is skipped at the end: everything is written and flushed by then, and unloading the
@@ -431,10 +468,11 @@ def run(parser: Parser, main: Callable[[argparse.Namespace], int]) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # messages to programmers; what users need to know is in the data
-    verbose = any(a in ("-v", "--verbose") for a in sys.argv[1:])
+    argv = sys.argv[1:] if argv is None else argv
+    verbose = any(a in ("-v", "--verbose") for a in argv)
     source: str | None = None
     try:
-        args = parser.read_args(sys.argv[1:])
+        args = parser.read_args(argv)
         source, verbose = args.source, args.verbose
         code = main(args)
     except SystemExit as e:

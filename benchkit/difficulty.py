@@ -114,6 +114,11 @@ def _to_unit(b: Array, scale: Scale) -> Array:
     return b.copy()
 
 
+def place(b: Array, scale: Scale) -> Array:
+    """Other difficulties b (K,), logits, on the scale of a benchmark (not ``rank``); beyond its ends outside [0,1]."""
+    return _to_unit(b, scale)
+
+
 def failure_probability(b: Array, theta: Array) -> Array:
     """1 - mean_i sigmoid(theta_i - b_j), shape of b (M,). Computed as mean_i (1 + tanh((b_j - theta_i)/2))/2."""
     out: Array = np.empty_like(b)

@@ -28,9 +28,9 @@ def serialise(
         if rows is not document:
             document = document | {spec.rows: _dicts(rows)}
         return _dumps(document, orjson.OPT_INDENT_2 if width else 0) + b"\n"
-    if rows is document:
-        flat = flatten(document)
-        rows = [{c.name: flat.get(c.name) for c in spec.columns}]
+    if rows is document or spec.own in {c.name for c in spec.columns}:  # a document is a row
+        flat = [flatten(row) for row in ([document] if rows is document else rows)]
+        rows = [{c.name: row.get(c.name) for c in spec.columns} for row in flat]
     if to == "ndjson":
         return b"".join(_dumps(row) + b"\n" for row in _dicts(rows))
     if to in ("csv", "tsv"):

@@ -120,6 +120,7 @@ METRICS = Table(
     "metrics",
     "metrics",
     (
+        Column("name", "utf8", "the benchmark, where there are several"),
         Column("items", "int64", "items with a difficulty", True),
         Column("normalize", "utf8", "how difficulties were brought to [0,1]", True),
         Column("target", "utf8", "the distribution of difficulty aimed at", True),
@@ -133,6 +134,9 @@ METRICS = Table(
         Column("flags", "list<utf8>", "metrics at or above the published thresholds"),
         Column("boundary_items", "int64", "items that all models got right, or wrong"),
         Column("distinct_difficulties", "int64", "number of distinct difficulties"),
+        Column("certificate_pairs", "int64", "pairs of models compared by --pairs"),
+        Column("certificate_flips", "int64", "pairs in another order if difficulty were weighted as the target asks"),
+        Column("certificate_safe", "int64", "pairs whose order is certain"),
     ),
     "bk-metrics",
     own="ddm",
@@ -210,6 +214,16 @@ PAIRS = Table(
 
 ASKED = PAIRS._replace(columns=PAIRS.columns[:2])
 """The pairs to compare: the first two columns of bk-signflip's own table."""
+
+TARGET = Table(
+    "target",
+    "targets",
+    (
+        Column("value", "float64", "a normalised difficulty, 0 to 1", True),
+        Column("weight", "float64", "its weight; null in all rows for equal weights"),
+    ),
+    "you",
+)
 
 ITEMS = Table(
     "diagnosis",
@@ -365,9 +379,11 @@ CHECKS: dict[str, Callable[[pa.Table, Line], None]] = {
     RESPONSES.name: check_responses,
     PARAMETERS.name: check_parameters,
     PAIRS.name: check_pairs,
+    TARGET.name: lambda table, line: None,
 }
 SORT: dict[str, list[str]] = {
     RESPONSES.name: ["model", "item"],
     PARAMETERS.name: ["kind", "id"],
     PAIRS.name: ["model_a", "model_b"],
+    TARGET.name: ["value"],
 }

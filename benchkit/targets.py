@@ -62,6 +62,14 @@ class Target:
         """The ideal benchmark of n items, ascending: the quantiles at (i - 1/2)/n. None where there is none."""
         return self.quantile((np.arange(n) + 0.5) / n)
 
+    def nodes(self, count: int) -> tuple[Array, Array]:
+        """Values and weights (K,), which add to 1, for integrals over the target: `count` quantiles of equal weight."""
+        return self.quantile((np.arange(count) + 0.5) / count), np.full(count, 1 / count)
+
+    def support(self) -> tuple[float, float]:
+        """The ends of an interval that holds [0,1] and the target."""
+        return 0.0, 1.0
+
     def distance(self, z: Array) -> Array:
         """W1 between the empirical measure of z (ascending on the last axis, values in [0,1]) and the target.
 
@@ -163,15 +171,22 @@ class TruncatedNormal(Target):
 
 
 class Sample(Target):
-    """A weighted sample on [0,1], such as another benchmark's normalised difficulties.
+    """A weighted sample, such as another benchmark's difficulties on the scale of this one.
 
-    values     (K,) in [0,1]
+    values     (K,) in [0,1], unless `beyond`
     weights    (K,) nonnegative, not all zero; None for equal weights
+    beyond     values outside [0,1] are let in: another benchmark may have easier and harder items
     """
 
-    def __init__(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None, name: str = "sample") -> None:
+    def __init__(
+        self,
+        values: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        name: str = "sample",
+        beyond: bool = False,
+    ) -> None:
         x, w = _weighted(values, weights, name)
-        if x.min() < 0 or x.max() > 1:
+        if not beyond and (x.min() < 0 or x.max() > 1):
             worst = x.min() if x.min() < 0 else x.max()
             raise InputError(f"target {name}: the values must lie in [0,1], not {worst:g}")
         order = np.argsort(x, kind="stable")
@@ -193,6 +208,12 @@ class Sample(Target):
     def integral(self, u: Array) -> Array:
         out: Array = np.interp(u, self._cdf, self._part)
         return out
+
+    def nodes(self, count: int) -> tuple[Array, Array]:
+        return self.values, self.weights
+
+    def support(self) -> tuple[float, float]:
+        return min(0.0, float(self.values[0])), max(1.0, float(self.values[-1]))
 
 
 def parse_target(text: str) -> Target:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from benchkit.cli import printable
 
+P = "p"  # how p-values are written: .012, never 0.000
+
 
 class Show(NamedTuple):
-    """One column of a text table: the row's key, the heading, and how a float is written (a format spec)."""
+    """One column of a text table: the row's key, the heading, and how a float is written (a format spec, or P)."""
 
     key: str
     heading: str
@@ -45,6 +47,8 @@ def cell(value: Any, spec: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
+        if spec == P:
+            return format(value, ".3f") if value >= 0.001 else "<0.001"
         return format(value, spec)
     if isinstance(value, list | tuple):
         return ", ".join(cell(v, spec) for v in value)

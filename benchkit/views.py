@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchkit.text import Show, View, natural, nested
+from benchkit.text import P, Show, View, natural, nested
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,9 @@ def _steadiness(s: Mapping[str, Any]) -> str:
 
 
 def metrics(document: Mapping[str, Any]) -> View:
-    """Each metric beside chance, the companions and the posterior."""
+    """Each metric beside chance, the companions and the posterior; of several benchmarks one row each."""
+    if "benchmarks" in document:
+        return _benchmarks(document)
     rows = [
         {
             "metric": label,
@@ -112,7 +114,28 @@ def metrics(document: Mapping[str, Any]) -> View:
     ]
     if document["flags"]:
         summary.append("* at or above the threshold for a flag")
-    return View(summary, [MARK, *(Show(k, "95%" if k == "q95" else k) for k in shown)], rows)
+    if found := document.get("certificate"):
+        certain = "" if found["safe"] is None else f", {found['safe']} are certain to stand"
+        summary.append(f"of {found['pairs']} pairs of models {found['flips']} would change places{certain}")
+    columns = (Show(k, "95%" if k == "q95" else k, P if k == "p" else ".3f") for k in shown)
+    return View(summary, [MARK, *columns], rows)
+
+
+def _benchmarks(document: Mapping[str, Any]) -> View:
+    """A leaderboard of benchmarks, with a star at each value that reaches the threshold for a flag."""
+    names = {"ddm": "DDM", "max_gap": "max gap", "top_gap_sum": f"top-{document['metrics'][0]['top']} gap sum"}
+    rows = []
+    for row in document["metrics"]:
+        marks = {f"{m}_mark": "*" if m in row["flags"] else "" for m in names}
+        chance = {f"{m}_p": nested(row, "baseline", m, "p") for m in names}
+        rows.append(row | marks | chance)
+    counts = [f"{label} {len(document['flagged'][m])}" for m, label in names.items()]
+    summary = [f"{document['benchmarks']} benchmarks; flagged (*): {', '.join(counts)}",
+               "p: share of random benchmarks of the same size that reach the value"]  # fmt: skip
+    columns = [Show("name", "benchmark"), Show("items", "items")]
+    for m, label in names.items():
+        columns += [Show(m, label), Show(f"{m}_mark", ""), Show(f"{m}_p", "p", P)]
+    return View(summary, columns, rows)
 
 
 def gaps(document: Mapping[str, Any]) -> View:

@@ -44,11 +44,32 @@ def read(args: Namespace, spec: Table, *, name: str | None = None) -> Frame:
 
     --from speaks of the command's input; the format of `name` is found by its content.
     """
-    source = name or args.file
-    where = "<stdin>" if source in (None, "-") else source
+    return _read(args, (spec,), name or args.file, "auto" if name else args.from_)[1]
+
+
+def read_several(args: Namespace, spec: Table) -> list[Frame]:
+    """Read each of the command's inputs as the table `spec`."""
+    return [_read(args, (spec,), source, args.from_)[1] for source in args.file or [None]]
+
+
+def read_one_of(args: Namespace, specs: Sequence[Table], name: str) -> tuple[Table, Frame]:
+    """Read the file `name` as the first of these tables whose required columns it has."""
+    return _read(args, specs, name, "auto")
+
+
+def _read(args: Namespace, specs: Sequence[Table], source: str | None, from_: str) -> tuple[Table, Frame]:
+    where = "<stdin>" if source in (None, "-") else str(source)
     try:
-        raw = decode(read_bytes(source), "auto" if name else args.from_, spec, unterminated=args.allow_unterminated)
-        return to_frame(raw, spec, where)
+        data = read_bytes(source)
+        for spec in specs[:-1]:
+            try:
+                raw = decode(data, from_, spec, unterminated=args.allow_unterminated)
+            except InputError:  # a JSON document without these rows: perhaps it has the others
+                continue
+            if all(c.name in raw.names for c in spec.columns if c.required):
+                return spec, to_frame(raw, spec, where)
+        raw = decode(data, from_, specs[-1], unterminated=args.allow_unterminated)
+        return specs[-1], to_frame(raw, specs[-1], where)
     except InputError as e:
         raise InputError(str(e), where=where) from None
 
@@ -65,7 +86,8 @@ def to_frame(raw: Raw, spec: Table, where: str) -> Frame:
 
     def instead(column: str) -> str:
         found = ", ".join(raw.names[:8]) + (", ..." if len(raw.names) > 8 else "")
-        needed = f"a {spec.name} table, which {spec.maker} makes" + (" from raw results" if spec is RESPONSES else "")
+        needed = f"a {spec.name} table" + (f", which {spec.maker} makes" if spec.maker.startswith("bk-") else "")
+        needed += " from raw results" if spec is RESPONSES else ""
         return f"no column '{column}' (found: {found}): needed is {needed}"
 
     table = to_contract(raw.columns, raw.rows, spec, raw.line, instead)
