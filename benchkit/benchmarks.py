@@ -85,7 +85,9 @@ def _one(
     )  # fmt: skip
     document = found.document()
     warnings += document.pop("warnings")
-    if pairs:
+    if pairs and found.max_gap is None:
+        document |= {"certificate": None, "certificate_reason": found.reasons["max_gap"]}
+    elif pairs:
         document["certificate"], said = certificate(args, frame, items, goal, pairs)
         warnings += said
     return document, warnings

@@ -167,6 +167,12 @@ class TestPairs:
         far = next(c for c in found["comparisons"] if (c["model_a"], c["model_b"]) == ("a", "c"))
         assert far["rank_safe"] and far["safe_share"] > 0.95 and far["d_observed"] < 0
 
+    def test_equal_difficulties_have_no_certificate(self, fits):
+        (fits.folder / "r.csv").write_text(RESULTS)
+        (fits.folder / "equal.csv").write_text(FIT + "".join(f"item,q{j},1,.1,-9,9\n" for j in range(4)) + MODELS)
+        out = document(fits("bk-metrics -q equal.csv --pairs r.csv"))
+        assert out["certificate"] is None and "all difficulties are equal" in out["certificate_reason"]
+
     @pytest.mark.parametrize(
         ("command", "message"),
         [

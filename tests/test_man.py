@@ -132,7 +132,7 @@ UNEVEN = "model,item,attempts,correct\n" + "".join(
 )
 CLUSTERED = "model,item,attempts,correct,cluster\nA,x,2,2,p\nA,y,2,0,p\nB,x,2,1,p\nB,y,2,1,p\n"
 FIT = "kind,id,mean,sd,lower,upper,draws\n" + "".join(
-    f'{kind},{name},0,1,-2,2,"[0,1,-1]"\n' for kind, names in (("item", "xy"), ("model", "ABC")) for name in names
+    f'{kind},{name},{int(name == "y")},1,-2,2,"[0,1,-1]"\n' for kind, names in (("item", "xy"), ("model", "ABC")) for name in names
 )
 RUNS = {
     "bk-matrix": ("responses.arrow --to json", "lacking.csv --to json", "--diagnose responses.arrow",
@@ -141,7 +141,7 @@ RUNS = {
                "--anchor whole.csv new.csv --to json", "--draws 8 --warmup 20 lacking.csv --keep-draws --to json",
                "--draws 40 --warmup 20 --loo lacking.csv --to json",
                "--model 2pl --method laplace lacking.csv --to json"),
-    "bk-metrics": ("fit.arrow", "drawn.csv"),
+    "bk-metrics": ("fit.arrow", "drawn.csv", "drawn.csv fit.arrow", "drawn_fit.csv --pairs lacking.csv"),
     "bk-gaps": ("fit.arrow", "fit.arrow --normalize rank"),
     "bk-rank": ("responses.arrow", "lacking.csv --missing bounds", "lacking.csv --missing common",
                 "clustered.csv --method signflip", "lacking.csv --missing impute --fit drawn_fit.csv"),
