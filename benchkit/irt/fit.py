@@ -58,10 +58,10 @@ class Fit:
 
 
 def preload() -> None:
-    """Import JAX, half a second; made for a thread that runs while the input is read. Harmless to repeat."""
+    """Start to import JAX, half a second, in a thread beside what the caller does. Harmless to repeat."""
     from benchkit.irt import sampler
 
-    sampler.preload()
+    threading.Thread(target=sampler.preload, daemon=True).start()
 
 
 def fit(
@@ -115,7 +115,7 @@ def fit(
     n_models, n_items = data.attempts.shape
 
     if nuts:  # while the mode is sought
-        threading.Thread(target=preload, daemon=True).start()
+        preload()
     over: Dispersion | None = None
     if dispersion == "beta":
         mode, over = dispersions.disperse(data, priors)

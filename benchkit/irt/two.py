@@ -442,7 +442,7 @@ def caveats(data: Data, mean: Array, sd: Array) -> list[str]:
     if told >= RELIABLE:
         return []
     return [
-        f"the data hardly tell the items' discriminations apart (reliability {told:.2f}, wanted {RELIABLE}): fit with "
+        f"the data hardly tell the items' discriminations apart (reliability {told:.3f}, wanted {RELIABLE}): fit with "
         "--model 1pl, or compare both fits by --loo"
     ]
 
