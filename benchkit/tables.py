@@ -155,6 +155,9 @@ GAPS = Table(
         Column("lower_item", "utf8", "item at the lower end; null at 0"),
         Column("upper_item", "utf8", "item at the upper end; null at 1"),
         Column("parents", "list<utf8>", "items nearest the midpoint, to rewrite"),
+        Column("easier", "list<utf8>", "items next below the gap, nearest first"),
+        Column("harder", "list<utf8>", "items next above the gap, nearest first"),
+        Column("p_wider", "float64", "posterior probability that it is wider than the threshold; null without one"),
     ),
     "bk-gaps",
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MARK = Show("mark", "")
+_PLACES = 20  # of more new items the first are shown
 
 
 def _starred(rows: Sequence[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
@@ -141,9 +142,32 @@ def _benchmarks(document: Mapping[str, Any]) -> View:
 def gaps(document: Mapping[str, Any]) -> View:
     """The gaps, where a new item should go, and the items to start from."""
     heads = {"gap": "gap", "width": "width", "lower": "from", "upper": "to", "midpoint": "midpoint",
-             "midpoint_logit": "logit", "parents": "parents"}  # fmt: skip
+             "midpoint_logit": "logit", "p_wider": "P", "parents": "parents"}  # fmt: skip
     summary = [f"{document['items']} items, difficulties normalised by {document['normalize']}"]
+    if "wider" in document:
+        summary.append(f"P: posterior probability that the gap is wider than {document['wider']:g}")
+    else:
+        del heads["p_wider"]
+    if places := document.get("suggestion"):
+        listed = [f"{p['difficulty']:.3f}" + ("" if p["logit"] is None else f" (logit {p['logit']:.2f})")
+                  for p in places["positions"][:_PLACES]]  # fmt: skip
+        more = "" if len(listed) == places["items"] else f" and {places['items'] - len(listed)} more"
+        summary.append(f"new items: {places['items']}, widest gap {document['max_gap']:.3f} to "
+                       f"{places['max_gap']:.3f}, at {', '.join(listed)}{more}")  # fmt: skip
+    if found := document.get("detection"):
+        summary.append("least power at level {alpha:g} to see success rise by {lift:g} on a width of {width:g}, "
+                       "{attempts} attempts on each item before and again after:".format_map(found))  # fmt: skip
+        summary += [f"  {_power(case)}" for case in (found["fitted"], found["even"]) if case]
     return View(summary, [Show(k, h) for k, h in heads.items()])
+
+
+def _power(case: Mapping[str, Any]) -> str:
+    """The interval in which an improvement hides best, and how often it is seen there."""
+    if case["power"] is None:
+        return f"undefined, {case['power_reason']} ({case['success']})"
+    error = f" +- {case['power_se']:.4f}" if case["power_se"] else ""
+    where = f"from {case['lower']:.3f} to {case['upper']:.3f}, {len(case['covered'])} items"
+    return f"{case['power']:.3f}{error} {where} ({case['success']})"
 
 
 def ranks(document: Mapping[str, Any]) -> View:

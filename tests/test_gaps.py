@@ -1,18 +1,25 @@
 """benchkit.gaps: the widest uncovered intervals and the items beside them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchkit.detection import Improvement
 from benchkit.errors import InputError
 from benchkit.gaps import widest
 from benchkit.metrics import report
 
 THETA = np.array([-1.0, 0.5, 2.5])
 quarters = st.lists(st.integers(-8, 8).map(lambda k: k / 4), min_size=2, max_size=14)
+
+
+def aime():
+    rows = json.loads((Path(__file__).parent / "data" / "aime2025_I.posterior.json").read_text())["parameters"]
+    return [row["mean"] for row in rows if row["kind"] == "item"]
 
 
 def brute(z, top, parents):
@@ -48,6 +55,9 @@ class TestValidation:
         [
             ({"top": 0}, "--top must be 1 or more"),
             ({"parents": 0}, "--parents must be 1 or more"),
+            ({"references": -1}, "--references must be 0 or more"),
+            ({"suggested": 0}, "--suggest takes"),
+            ({"improvement": Improvement(2, 0.1, 1, 0.05, None, "")}, "width of an improvement"),
             ({"normalize": "x"}, "is not known"),
             ({"normalize": "failure"}, "the table has none"),
             ({"normalize": "none"}, r"in \[0,1\]"),
@@ -63,6 +73,56 @@ class TestValidation:
         out = widest(b).document([f"q{j}" for j in range(len(b))])
         assert out["max_gap"] is None and words in out["max_gap_reason"] and words in out["top_gap_sum_reason"]
         assert out["gaps"] == [] and words in out["warnings"][0] and out["items"] == len(b)
+        assert "suggestion" not in out and "detection" not in out and "wider" not in out
+        asked = widest(b, wider=0.1, suggested=2, improvement=Improvement(0.1, 0.2, 1, 0.05, None, ""))
+        out = asked.document([f"q{j}" for j in range(len(b))])
+        for key in ("suggestion", "detection"):
+            assert out[key] is None and words in out[f"{key}_reason"]
+
+
+class TestReferences:
+    @given(b=quarters, count=st.integers(0, 6))
+    def test_brute_force(self, b, count):
+        """All items at or below the lower end, and at or above the upper one, nearest first, ties in their order."""
+        out = widest(b, references=count, top=20)
+        if out.max_gap is None:
+            return
+        z = ((np.array(b) - min(b)) / (max(b) - min(b))).tolist()
+        for gap in out.gaps:
+            below = sorted((j for j in range(len(b)) if z[j] <= gap.lower), key=lambda j: (-z[j], j))[:count]
+            above = sorted((j for j in range(len(b)) if z[j] >= gap.upper), key=lambda j: (z[j], j))[:count]
+            for got, want in ((gap.easier, below), (gap.harder, above)):
+                assert [r.item for r in got] == want
+                assert [(r.difficulty, r.logit) for r in got] == [(pytest.approx(z[j], abs=1e-15), b[j]) for j in want]
+
+    def test_none_beyond_the_ends(self):
+        low, high = widest([0.0, 1.0], normalize="logistic", top=3).gaps[:2]
+        assert low.lower_item is None and low.easier == () and [r.item for r in low.harder] == [0, 1]
+        assert [r.item for r in high.easier] == [1, 0] or [r.item for r in high.easier] == [0]
+
+    def test_flat(self):
+        row = widest([0, 1, 3], references=1).document(["a", "b", "c"], flat=True)["gaps"][0]
+        assert (row["easier"], row["harder"]) == (["b"], ["c"]) and "references" not in row
+
+
+class TestAime:
+    """The difficulties that NumPyro found for AIME 2025 I, see data/README.md."""
+
+    @pytest.mark.parametrize(("items", "share"), [(7, 2), (12, 3)])
+    def test_seven_items_halve_the_widest_gap_and_twelve_bring_it_to_a_third(self, items, share):
+        b = aime()
+        assert len(b) == 15
+        out = widest(b, suggested=items)
+        assert out.suggestion.max_gap <= out.max_gap / share + 1e-12 and out.suggestion.needed == items
+        assert widest(b, suggested=items - 1).suggestion.max_gap > out.max_gap / share + 1e-4
+
+    def test_what_can_hide(self):
+        """A width that fits a gap is never seen; .25 holds two items and is seen seldom with 4 attempts."""
+        b = aime()
+        out = widest(b, improvement=Improvement(0.16, 0.2, 1000, 0.05, None, ""))
+        assert out.detection.even.power == 0.05
+        out = widest(b, improvement=Improvement(0.25, 0.2, 4, 0.05, None, ""))
+        assert out.detection.even.method == "exact" and 0.05 < out.detection.even.power < 0.15
 
 
 class TestInvariance:
@@ -149,9 +209,16 @@ class TestTheory:
         out = widest([0, 0, 0, 1, 4], boundary=[0, 0, 0, 0, 1]).document([f"q{j:03d}" for j in range(5)])
         json.dumps(out, allow_nan=False)
         assert list(out) == ["items", "normalize", "max_gap", "top_gap_sum", "gaps", "warnings"]
-        assert list(out["gaps"][0]) == (
-            ["gap", "width", "lower", "upper", "midpoint", "midpoint_logit", "lower_item", "upper_item", "parents"]
-        )
+        assert list(out["gaps"][0]) == [
+            *("gap", "width", "lower", "upper", "midpoint", "midpoint_logit", "lower_item", "upper_item", "parents"),
+            "references",
+        ]
+        assert out["gaps"][0]["references"] == {
+            "easier": [
+                {"item": q, "difficulty": x, "logit": 4 * x} for q, x in (("q003", 0.25), ("q000", 0), ("q001", 0))
+            ],
+            "harder": [{"item": "q004", "difficulty": 1, "logit": 4}],
+        }
         assert out["gaps"][0]["lower_item"] == "q003" and out["gaps"][0]["parents"] == ["q003", "q004"]
         assert out["warnings"] == [
             "gap 1 ends at a boundary item (all attempts right, or all wrong), whose place rests on the prior"

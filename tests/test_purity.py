@@ -9,6 +9,7 @@ import pytest
 BLOCKED = ("pyarrow", "polars", "jax", "argparse", "scipy.stats")
 MODULES = (
     "benchkit.best_set",
+    "benchkit.detection",
     "benchkit.difficulty",
     "benchkit.diagnosis",
     "benchkit.fisher",
@@ -27,10 +28,13 @@ MODULES = (
     "benchkit.posterior",
     "benchkit.power",
     "benchkit.ranks",
+    "benchkit.rerun",
     "benchkit.scores",
     "benchkit.signflip",
     "benchkit.spread",
+    "benchkit.suggestion",
     "benchkit.targets",
+    "benchkit.wider",
 )
 
 # numpy.testing and friends are not imported; numpy itself may look for argparse only inside its f2py.
