@@ -155,10 +155,11 @@ def gaps(document: Mapping[str, Any]) -> View:
         summary.append(f"new items: {places['items']}, widest gap {document['max_gap']:.3f} to "
                        f"{places['max_gap']:.3f}, at {', '.join(listed)}{more}")  # fmt: skip
     if found := document.get("detection"):
+        tries = f"{found['attempts']} attempt{'s' if found['attempts'] > 1 else ''}"
         summary.append("least power at level {alpha:g} to see success rise by {lift:g} on a width of {width:g}, "
-                       "{attempts} attempts on each item before and again after:".format_map(found))  # fmt: skip
+                       "{tries} on each item before and again after:".format(tries=tries, **found))  # fmt: skip
         summary += [f"  {_power(case)}" for case in (found["fitted"], found["even"]) if case]
-    return View(summary, [Show(k, h) for k, h in heads.items()])
+    return View(summary, [Show(k, h, ".2f" if k == "p_wider" else ".3f") for k, h in heads.items()])
 
 
 def _power(case: Mapping[str, Any]) -> str:
@@ -166,7 +167,8 @@ def _power(case: Mapping[str, Any]) -> str:
     if case["power"] is None:
         return f"undefined, {case['power_reason']} ({case['success']})"
     error = f" +- {case['power_se']:.4f}" if case["power_se"] else ""
-    where = f"from {case['lower']:.3f} to {case['upper']:.3f}, {len(case['covered'])} items"
+    held = len(case["covered"])
+    where = f"from {case['lower']:.3f} to {case['upper']:.3f}, {held} item{'s' if held != 1 else ''}"
     return f"{case['power']:.3f}{error} {where} ({case['success']})"
 
 
