@@ -10,63 +10,147 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from benchkit import cli
+from benchkit import cli, naming
 from benchkit.errors import InputError
-from benchkit.formats import Cells, Choices, Tabular, open_source, read
-from benchkit.formats.columns import NAMES
+from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
+from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.merge import merge, sources
+from benchkit.formats.native import look, tabular
+from benchkit.formats.tabular import unpacked
 from benchkit.tables import doubts
 
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".eval")
 PACKED = (".gz", ".zst")
+LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
 class Collected(NamedTuple):
-    """The table, where it came from, and the history and warnings of the tables among its sources."""
+    """The table, where it came from, and the history and warnings of the tables among its sources.
+
+    items: all that there are, as told by --items, or None.
+    """
 
     table: pa.Table
     sources: list[dict[str, Any]]
     history: list[dict[str, Any]]
     warnings: list[str]
     notes: list[str]
+    items: frozenset[str] | None
+
+
+class _Source(NamedTuple):
+    """One source, read. meta, notes: what it said of itself. task: the benchmark's name, where it holds one."""
+
+    cells: Cells
+    meta: dict[str, Any]
+    notes: list[str]
+    task: str | None
 
 
 def collect(args: Namespace) -> Collected:
     """Read every source that the command was given and merge them. Errors name the source."""
     columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
-    choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts)
-    names = expand(args.file)
+    items = naming.item_list(args.items)
+    choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
+                      args.filter, args.metric, args.scorer, args.split, items)  # fmt: skip
+    names, walked = expand(args.file)
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
-    parts: list[Cells] = []
-    tables: list[Tabular] = []
+    found: list[_Source] = []
+    unknown: list[str] = []
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
-            cells, tab = _read(name, args, choices)
+            source = _read(name, args, choices)
+        except Unrecognised as e:
+            if name not in walked:
+                raise InputError(str(e), where=where) from None
+            unknown.append(where)
+            continue
         except InputError as e:
             raise InputError(str(e), where=where if e.where is None else e.where) from None
+        if source is None and name not in walked and len(names) == 1:
+            raise InputError(
+                "no single attempts in this file: name the folder, or the file of the samples", where=where
+            )
         if args.verbose:
-            cli.message(f"{args.command}: {where}: {cells.format}, {cells.rows} rows, {cells.frame.height} cells")
-        parts.append(cells)
-        tables.append(tab)
+            cli.message(f"{args.command}: {where}: {_said(source)}")
+        found += [source] if source else []
         if show:
             show(n + 1, len(names))
+    if not found:
+        raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
+    parts = [s.cells for s in found]
+    if args.task is not None or args.prefix_task or len({s.task for s in found if s.task}) > 1:
+        found, parts = _tasks(found, args)
+    if items is not None:
+        naming.check_items(parts, items)
+    parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
-    inherited = [w for t in tables for w in t.meta.get("warnings") or []]
-    histories = [t.meta["history"] for t in tables if t.meta.get("history")]
-    notes = [note for t in tables for note in t.notes]
+    inherited = [w for s in found for w in s.meta.get("warnings") or []]
+    histories = [s.meta["history"] for s in found if s.meta.get("history")]
+    notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        notes.append(f"{len(unknown)} files not recognised and left out: {', '.join(unknown[:3])}{more}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
-    carried = [s for t in tables for s in t.meta.get("sources") or []]
-    plain = [p for p, t in zip(parts, tables, strict=True) if not t.meta.get("sources")]
-    return Collected(table, carried + sources(plain), histories[0] if histories else [], inherited, notes)
+    carried = [x for s in found for x in s.meta.get("sources") or []]
+    plain = [p for p, s in zip(parts, found, strict=True) if not s.meta.get("sources")]
+    return Collected(table, carried + sources(plain), histories[0] if histories else [], inherited, notes, items)
 
 
-def _read(name: str | None, args: Namespace, choices: Choices) -> tuple[Cells, Tabular]:
-    tab = open_source(name, args.from_, unterminated=args.allow_unterminated)
+def _said(source: _Source | None) -> str:
+    if source is None:
+        return "goes with other files"
+    c = source.cells
+    extra = [f"{count} {what}" for what, count in (("unscored", c.unscored), ("failed", c.failed), *c.skipped.items())
+             if count]  # fmt: skip
+    return ", ".join([c.format, f"{c.rows} rows", f"{c.frame.height} cells", *extra])
+
+
+def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[Cells]]:
+    """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM."""
+    tasks = sorted({s.task for s in found if s.task})
+    if args.task is not None:
+        if args.task not in tasks:
+            raise InputError(f"--task: no task '{args.task}' (found: {', '.join(tasks) or 'none'})", where="")
+        kept = [s for s in found if s.task == args.task]
+        return kept, [s.cells for s in kept]
+    if not args.prefix_task:
+        raise InputError(
+            f"several tasks ({', '.join(tasks)}): choose one with --task, or keep all with --prefix-task", ""
+        )
+    parts = []
+    for s in found:
+        item = pl.lit(f"{s.task}/") + pl.col("item") if s.task else pl.col("item")
+        attempts = None if s.cells.attempts is None else s.cells.attempts.with_columns(item=item)
+        parts.append(s.cells._replace(frame=s.cells.frame.with_columns(item=item), attempts=attempts))
+    return found, parts
+
+
+def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None:
+    """One source by the reader that recognises it; None for a file that only goes with others."""
+    data = unpacked(name)
+    doc = look(name, args.from_, data)
+    reader = registry.find(doc) if doc else None
+    told = naming.fallback(args, name)
+    if doc and reader:
+        if choices.columns:
+            role = next(iter(choices.columns))
+            raise InputError(f"--{role}-col: of no use for {reader.NAME}", where="")
+        got = reader.read(doc, choices)
+        if got is None:
+            return None
+        tab, failed = tabular(got, doc, choices, told)
+        cells = long.read(tab, LONG, choices)
+        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped, settings=got.settings)
+        return _Source(cells, {}, [], got.task)
+    if doc and doc.kind == "zip":
+        raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
+    tab = open_source(name, args.from_, data, unterminated=args.allow_unterminated)
     try:
-        return read(tab, choices), tab
+        return _Source(read(tab, choices, told), tab.meta, tab.notes, None)
     except pl.exceptions.PolarsError as e:
         fault = e.__context__ if isinstance(e.__context__, InputError) else None
         raise fault or InputError(
@@ -74,9 +158,10 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> tuple[Cells, T
         ) from None
 
 
-def expand(names: Sequence[str]) -> list[str | None]:
-    """The files to read, folders walked in order of their names; [None] is standard input."""
+def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
+    """The files to read, folders walked in order of their names; [None] is standard input. And those from folders."""
     out: list[str | None] = []
+    walked: set[str | None] = set()
     for name in names:
         if not os.path.isdir(name):
             out.append(name)
@@ -85,9 +170,10 @@ def expand(names: Sequence[str]) -> list[str | None]:
         if not found:
             raise InputError(f"no result files ({', '.join(ENDINGS)}, or these packed) in this folder", where=name)
         out += sorted(found)
+        walked |= set(found)
     if out.count("-") > 1:
         raise InputError("'-' (standard input) is named twice", where="")
-    return out or [None]
+    return out or [None], walked
 
 
 def _walk(folder: str) -> list[str]:
@@ -109,6 +195,7 @@ def _known(name: str) -> bool:
     return stem.endswith(ENDINGS)
 
 
-def missing(table: pa.Table) -> int:
-    """Pairs of a model and an item of the table that were not tried."""
-    return len(table["model"].unique()) * len(table["item"].unique()) - int(table.num_rows)
+def missing(got: Collected) -> int:
+    """Pairs of a model and an item, of the table or of --items, that were not tried."""
+    items = len(got.table["item"].unique()) if got.items is None else len(got.items)
+    return len(got.table["model"].unique()) * items - int(got.table.num_rows)

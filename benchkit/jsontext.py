@@ -28,7 +28,7 @@ def rows(source: Open, from_: str, spec: Table | None) -> Rows:
 
     A document of another table keeps its tag in `meta`, for the message.
     """
-    if from_ == "ndjson" or (from_ == "auto" and _is_lines(source)):
+    if from_ == "ndjson" or (from_ == "auto" and is_lines(source)):
         return Rows(lambda: _lines(source), {}, "ndjson")
     with source() as f:
         data = f.read()
@@ -63,7 +63,7 @@ def _objects(rows: list[Any]) -> bool:
     return bool(rows) and isinstance(rows[0], dict)
 
 
-def _is_lines(source: Open) -> bool:
+def is_lines(source: Open) -> bool:
     """Whether the first line is an object of its own and another line follows."""
     with source() as f:
         filled = (line for line in f if line.removeprefix(b"\xef\xbb\xbf").strip())

@@ -27,6 +27,23 @@ class Wide(NamedTuple):
     cluster: Ints | None
 
 
+def with_items(w: Wide, items: frozenset[str] | None) -> Wide:
+    """With items that no model has tried, as columns without attempts; None adds none."""
+    more = sorted((items or frozenset()) - set(w.items))
+    if not more:
+        return w
+    names = sorted([*w.items, *more])
+    at = [names.index(x) for x in w.items]
+    attempts = np.zeros((len(w.models), len(names)), np.int64)
+    correct = np.zeros(attempts.shape, np.float64)
+    attempts[:, at], correct[:, at] = w.attempts, w.correct
+    cluster = None
+    if w.cluster is not None:
+        cluster = np.full(len(names), -1, np.int64)
+        cluster[at] = w.cluster
+    return Wide(w.models, names, attempts, correct, cluster)
+
+
 def wide(table: pa.Table) -> Wide:
     """The arrays of a responses table that `wire.read` has checked."""
     i, models = codes(table["model"])

@@ -245,7 +245,56 @@ ITEMS = Table(
     own="n_cells",
 )
 
-TABLES = (RESPONSES, PARAMETERS, METRICS, GAPS, RANKS, PAIRS, ITEMS)
+REQUESTS = Table(
+    "requests",
+    "requests",
+    (
+        Column("custom_id", "utf8", "what the request is for, see bk-fill(1)", True),
+        Column("method", "utf8", "POST", True),
+        Column("url", "utf8", "/v1/chat/completions", True),
+        Column("body", "utf8", "the request, JSON; an object in JSON and NDJSON", True),
+    ),
+    "bk-fill",
+)
+
+CANDIDATES = Table(
+    "candidates",
+    "candidates",
+    (
+        Column("id", "utf8", "the candidate's identifier as an item", True),
+        Column("question", "utf8", "its question", True),
+        Column("answer", "utf8", "its answer", True),
+        Column("ancestor", "utf8", "the item that was rewritten"),
+        Column("round", "int64", "the round of requests, from 1"),
+        Column("gap", "int64", "the gap it was to fill, 1 being the widest of its round"),
+        Column("target", "float64", "normalised difficulty aimed at"),
+        Column("target_logit", "float64", "the same, logits"),
+        Column("custom_id", "utf8", "the request that it answers"),
+    ),
+    "bk-fill",
+)
+
+CHOSEN = Table(
+    "chosen",
+    "chosen",
+    (
+        Column("item", "utf8", "the candidate to add", True),
+        Column("gap", "int64", "the gap it splits, 1 being the widest at that time", True),
+        Column("lower", "float64", "lower end of the gap, normalised difficulty", True),
+        Column("upper", "float64", "upper end of the gap, normalised difficulty", True),
+        Column("midpoint", "float64", "middle of the gap, normalised difficulty", True),
+        Column("difficulty", "float64", "the item's normalised difficulty", True),
+        Column("difficulty_logit", "float64", "the same, logits", True),
+        Column("sd", "float64", "posterior standard deviation, logits", True),
+        Column("max_gap", "float64", "maximum gap with this item added", True),
+        Column("target", "float64", "normalised difficulty that was aimed at"),
+        Column("target_logit", "float64", "the same, logits"),
+        Column("ancestor", "utf8", "the item that was rewritten"),
+    ),
+    "bk-fill",
+)
+
+TABLES = (RESPONSES, PARAMETERS, METRICS, GAPS, RANKS, PAIRS, ITEMS, REQUESTS, CANDIDATES, CHOSEN)
 
 DOCUMENTS = ("fit", "warnings", "sources")
 """What a table carries besides rows and history, by the same name in JSON and, as `benchkit.NAME`, in Arrow."""
@@ -378,15 +427,28 @@ def check_parameters(table: pa.Table, line: Line) -> None:
             raise InputError(f"row {line(row)}: a draw is not a finite number")
 
 
+def check_candidates(table: pa.Table, line: Line) -> None:
+    """Raise InputError for an empty identifier, and for one that stands twice."""
+    _fail(table, pc.equal(table["id"], ""), line, lambda _: "id is empty")
+    ident, idents = codes(table["id"])
+    if twice := first_duplicate(ident):
+        a, b = twice
+        raise InputError(f"rows {line(a)} and {line(b)}: candidate '{idents[ident[a]]}' stands twice")
+
+
 CHECKS: dict[str, Callable[[pa.Table, Line], None]] = {
     RESPONSES.name: check_responses,
     PARAMETERS.name: check_parameters,
     PAIRS.name: check_pairs,
     TARGET.name: lambda table, line: None,
+    "model map": lambda table, line: None,
+    CANDIDATES.name: check_candidates,
 }
 SORT: dict[str, list[str]] = {
     RESPONSES.name: ["model", "item"],
     PARAMETERS.name: ["kind", "id"],
     PAIRS.name: ["model_a", "model_b"],
     TARGET.name: ["value"],
+    "model map": ["model"],
+    CANDIDATES.name: ["id"],
 }

@@ -22,7 +22,7 @@ from benchkit.errors import InputError
 from benchkit.formats import Choices, read
 from benchkit.formats.columns import recognise
 from benchkit.formats.merge import merge
-from benchkit.formats.tabular import open_source
+from benchkit.formats.tabular import open_source, unpacked
 from benchkit.formats.wide import cell
 
 NONE = Choices({}, None, None, False, None)
@@ -44,7 +44,7 @@ def error(sh: Shell, call: str, text: str) -> str:
 
 
 def table(path: Path, choices: Choices = NONE) -> pa.Table:
-    return merge([read(open_source(str(path), "auto"), choices)], add=choices.merge, duplicates=choices.duplicates)
+    return merge([read(open_source(str(path), "auto", unpacked(str(path))), choices)], add=choices.merge, duplicates=choices.duplicates)
 
 
 class TestColumns:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import polars as pl
+
 from benchkit.errors import InputError
 from benchkit.formats import counts, long, wide
 from benchkit.formats.cells import Cells, Choices
@@ -15,16 +17,27 @@ from benchkit.formats.columns import Roles, recognise
 from benchkit.formats.tabular import Tabular, open_source
 from benchkit.tables import RESPONSES
 
+MODEL = "\x00model"  # no column of a file is called so
 Sniff = Callable[[Tabular, Roles], bool]
 Read = Callable[[Tabular, Roles, Choices], Cells]
 
 
-def read(tab: Tabular, choices: Choices) -> Cells:
-    """Read one source by the first reader that recognises it; InputError names what was found and the options."""
+class Unrecognised(InputError):
+    """A source that no reader knows."""
+
+
+def read(tab: Tabular, choices: Choices, model: str | None = None) -> Cells:
+    """Read one table by the first reader that recognises it; InputError names what was found and the options.
+
+    model: the name for a table of attempts without a column of models.
+    """
     tag = tab.meta.get("table")
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     roles = recognise(tab.names, choices.columns)
+    if model is not None and not roles.model and roles.item and (roles.score or roles.attempts):
+        tab = tab._replace(frame=tab.frame.with_columns(pl.lit(model).alias(MODEL)), names=[*tab.names, MODEL])
+        roles = roles._replace(model=MODEL)
     readers: tuple[tuple[Sniff, Read, set[str]], ...] = (
         (counts.sniff, counts.read, {"model", "item", "attempts", "correct", "cluster"}),
         (long.sniff, long.read, {"model", "item", "score", "attempt", "cluster"}),
@@ -36,7 +49,7 @@ def read(tab: Tabular, choices: Choices) -> Cells:
             if idle:
                 raise InputError(f"--{idle[0]}-col {choices.columns[idle[0]]}: of no use for this table")
             return read_cells(tab, roles, choices)
-    raise InputError(_unrecognised(tab, roles))
+    raise Unrecognised(_unrecognised(tab, roles))
 
 
 def _unrecognised(tab: Tabular, roles: Roles) -> str:
@@ -45,7 +58,9 @@ def _unrecognised(tab: Tabular, roles: Roles) -> str:
         return (
             f"no score column (found: {shown}); name it with --score-col, or counts with --attempts-col, --correct-col"
         )
+    if roles.item and roles.score and not roles.model:
+        return f"no column of models (found: {shown}): name it with --model-col, or the one model with --model"
     return f"columns not recognised (found: {shown}); name them with --model-col, --item-col, --score-col"
 
 
-__all__ = ["Cells", "Choices", "Roles", "Tabular", "open_source", "read"]
+__all__ = ["Cells", "Choices", "Roles", "Tabular", "Unrecognised", "open_source", "read"]

@@ -56,7 +56,9 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     check_clusters([sums.select("item", "cluster"), sums.select("item", cluster="cluster_max")])
     frame = sums.select("model", "item", "cluster", pl.col("rows").alias("attempts"), "correct", "bits")
     attempts = lf.select("model", "item", "attempt") if roles.attempt else None
-    return Cells(frame, f"long ({tab.format})", rows - blank + dropped, tab.where, unscored + dropped, attempts)
+    return Cells(
+        frame, f"long ({tab.format})", rows - blank + dropped, tab.where, unscored + dropped, attempts=attempts
+    )
 
 
 def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:

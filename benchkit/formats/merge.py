@@ -122,5 +122,7 @@ def sources(parts: Sequence[Cells]) -> list[dict[str, Any]]:
                 "attempts": int(f["attempts"].sum()),
                 "unscored": p.unscored,
             }
+            | ({"failed": p.failed} if p.failed else {})
+            | ({"skipped": p.skipped} if p.skipped else {})
         )
     return out

@@ -45,20 +45,23 @@ class Tabular(NamedTuple):
     kinds: dict[str, set[str]]
 
 
-def open_source(name: str | None, from_: str, *, unterminated: bool = False) -> Tabular:
-    """Open a named file, or standard input (None or '-'), by its content."""
-    where = "<stdin>" if name in (None, "-") else str(name)
-    data: bytes | None = None
+def unpacked(name: str | None) -> bytes | None:
+    """The unpacked bytes of standard input (None or '-'), a pipe or a packed file; None for a file to be opened."""
     if name in (None, "-") or not _can_reopen(str(name)):
-        data = read_bytes(name)
+        return decode.unpack(read_bytes(name))
+    with open(str(name), "rb") as f:
+        head = f.read(4)
+    return decode.unpack(read_bytes(name)) if not head or head.startswith(PACKED) else None
+
+
+def open_source(name: str | None, from_: str, data: bytes | None, *, unterminated: bool = False) -> Tabular:
+    """A source as columns, by its content. data: what `unpacked` gave."""
+    where = "<stdin>" if name in (None, "-") else str(name)
+    if data is not None:
+        head = data[:HEAD]
     else:
         with open(str(name), "rb") as f:
             head = f.read(HEAD)
-        if not head or head.startswith(PACKED):
-            data = read_bytes(name)
-    if data is not None:
-        data = decode.unpack(data)
-        head = data[:HEAD]
     kind = decode.choose(head, from_)
 
     def source() -> BinaryIO:

@@ -1,0 +1,241 @@
+"""Result files as evaluation tools write them: what a reader is given, and what it gives.
+
+A reader is a module of this package with
+
+    NAME                     what it reads, as `bk-matrix --formats` lists it
+    sniff(doc)               whether the document is this tool's, by its content
+    read(doc, choices)       its attempts, or None for a file that only goes with others (results beside samples)
+
+`read` raises InputError, with the option that decides, where a choice would change the numbers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import orjson
+import polars as pl
+import pyarrow as pa
+
+from benchkit import decode, jsontext
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.tabular import Tabular
+from benchkit.wire import read_bytes
+
+HEAD = 1 << 16
+ZIP = b"PK\x03\x04"
+LARGEST = 1 << 30  # bytes of one JSON document, unpacked
+
+
+class Document(NamedTuple):
+    """One source, looked at.
+
+    kind: ``json`` (one value), ``ndjson`` (an object a line), ``zip`` or ``parquet``. first: the JSON value, or the
+    first line's; None otherwise. columns: of Parquet. data: the unpacked bytes, None where `path` is to be opened.
+    """
+
+    path: str | None
+    kind: str
+    first: Any
+    columns: tuple[str, ...]
+    data: bytes | None
+
+    @property
+    def where(self) -> str:
+        return self.path or "<stdin>"
+
+    def source(self) -> BinaryIO:
+        """The unpacked bytes as a file."""
+        return io.BytesIO(self.data) if self.data is not None else open(str(self.path), "rb")
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects of an ``ndjson`` document, each with its line."""
+        with self.source() as f:
+            for n, line in enumerate(f, 1):
+                text = line.removeprefix(b"\xef\xbb\xbf").strip() if n == 1 else line.strip()
+                if text:
+                    row = parse(text, f"line {n}: ")
+                    if not isinstance(row, dict):
+                        raise InputError(f"line {n}: not a JSON object")
+                    yield n, row
+
+    def frame(self) -> pl.LazyFrame:
+        """The columns of a ``parquet`` document."""
+        return pl.scan_parquet(self.data if self.data is not None else str(self.path), glob=False)
+
+    def sibling(self, name: str) -> Any:
+        """The JSON value of another file in the same folder, or None where there is none."""
+        path = None if self.path is None else os.path.join(os.path.dirname(self.path), name)
+        if path is None or not os.path.isfile(path):
+            return None
+        return parse(decode.unpack(read_bytes(path)), f"{path}: ")
+
+    def siblings(self, prefix: str, suffix: str) -> list[str]:
+        """Names of the files of the same folder that begin and end so, sorted."""
+        folder = None if self.path is None else os.path.dirname(self.path) or "."
+        if folder is None:
+            return []
+        return sorted(n for n in os.listdir(folder) if n.startswith(prefix) and n.endswith(suffix))
+
+
+class Attempts:
+    """A reader's result: one row an attempt.
+
+    model: the name that the file records for all its rows, or None. settings: what else tells this run from others of
+    the model (effort, agent), appended to the name only where two runs would collide. task: the benchmark's name,
+    where the file holds one. format: as reported. skipped: what was left out, by reason.
+    """
+
+    def __init__(self, format: str, model: str | None = None, settings: str | None = None) -> None:
+        self.format, self.model, self.settings = format, model, settings
+        self.task: str | None = None
+        self.models: list[str | None] = []
+        self.items: list[str] = []
+        self.numbers: list[str | None] = []
+        self.scores: list[float | None] = []
+        self.clusters: list[str | None] = []
+        self.errors: list[bool] = []
+        self.lines: list[int] = []
+        self.skipped: dict[str, int] = {}
+
+    def add(
+        self,
+        item: Any,
+        score: float | bool | None,
+        *,
+        attempt: Any = None,
+        model: str | None = None,
+        cluster: str | None = None,
+        error: bool = False,
+        line: int | None = None,
+    ) -> None:
+        """One attempt. score: None where it was not scored. error: the attempt failed before it could be scored, or
+        was scored 0 for it. attempt: its number or name; None where attempts have none. line: for messages."""
+        self.models.append(model)
+        self.items.append(identifier(item, "item", line))
+        self.numbers.append(None if attempt is None else identifier(attempt, "attempt", line))
+        self.scores.append(None if score is None or score != score else float(score))
+        self.clusters.append(cluster)
+        self.errors.append(error)
+        self.lines.append(len(self.lines) + 1 if line is None else line)
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + count
+
+
+class Reader(Protocol):
+    """A module that reads one tool's files."""
+
+    NAME: str
+
+    def sniff(self, doc: Document) -> bool: ...
+
+    def read(self, doc: Document, choices: Choices) -> Attempts | None: ...
+
+
+def identifier(value: Any, what: str, line: int | None = None) -> str:
+    """An identifier as text: 7 is '7'. InputError for what is none."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    place = "" if line is None else f"row {line}: "
+    raise InputError(f"{place}{what} is {json.dumps(value, default=str)[:40]}, which is no identifier")
+
+
+def number(value: Any, what: str, line: int | None = None) -> float | None:
+    """A score as a number: flags are 0 and 1, null and NaN are None. InputError for anything else."""
+    if value is None or isinstance(value, bool | int | float):
+        return None if value is None or value != value else float(value)
+    place = "" if line is None else f"row {line}: "
+    raise InputError(f"{place}{what} is {json.dumps(value, default=str)[:40]}, which is no score")
+
+
+def choose(wanted: str | None, found: list[str], option: str, what: str) -> str:
+    """The one of `found` that is wanted, or the only one; InputError lists them where none or several would do."""
+    if wanted is not None:
+        if wanted in found:
+            return wanted
+        raise InputError(f"no {what} '{wanted}' (found: {', '.join(found)})")
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"no {what} found")
+    raise InputError(f"several {what}s ({', '.join(found)}): choose one with {option}")
+
+
+def parse(data: bytes, place: str = "") -> Any:
+    """A JSON value. NaN and Infinity, which Python's writers leave in, are read as such."""
+    if len(data) > LARGEST:
+        raise InputError(f"{place}a JSON document of more than {LARGEST >> 20} MiB")
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as e:
+        strict = e
+    if any(word in text for word in (b"NaN", b"Infinity")):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    where = f"column {strict.colno}" if place.startswith("line") else f"line {strict.lineno}, column {strict.colno}"
+    raise InputError(f"{place}damaged or cut JSON: {strict.msg} at {where}") from None
+
+
+def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
+    """A source as a document, or None where it is a table of another kind (CSV, Arrow): nothing a tool writes.
+
+    data: the unpacked bytes, None where the file `name` is to be opened.
+    """
+    path = None if name in (None, "-") else str(name)
+    if data is not None:
+        head = data[:HEAD]
+    else:
+        with open(str(path), "rb") as f:
+            head = f.read(HEAD)
+    if head.startswith(ZIP):
+        return Document(path, "zip", None, (), data)
+    if head[:4] == b"PAR1":
+        with io.BytesIO(data) if data is not None else open(str(path), "rb") as f:
+            names = decode.check_parquet(pa.PythonFile(f, mode="r")).names
+        return Document(path, "parquet", None, tuple(names), data)
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if from_ in ("csv", "tsv") or text[:1] not in (b"{", b"["):
+        return None
+    doc = Document(path, "ndjson", None, (), data)
+    if from_ != "json" and text[:1] == b"{" and jsontext.is_lines(lambda: doc.source()):
+        return doc._replace(first=next(doc.rows())[1])
+    with doc.source() as whole:
+        return doc._replace(kind="json", first=parse(whole.read()))
+
+
+def tabular(found: Attempts, doc: Document, choices: Choices, fallback: str | None) -> tuple[Tabular, int]:
+    """The attempts as columns, and how many failed. fallback: the model's name where none is recorded.
+
+    Raises InputError for rows without a model's name, and for failed attempts that nobody decided about.
+    """
+    failed = sum(found.errors)
+    if failed and choices.errors is None:
+        line = found.lines[found.errors.index(True)]
+        raise InputError(
+            f"{failed} of {len(found.errors)} attempts ended in an error (the first in row {line}): choose "
+            "--errors drop (not an attempt) or --errors wrong (score 0)"
+        )
+    models = [m or found.model or fallback for m in found.models]
+    if None in models:
+        raise InputError("the file records no model: name it with --model NAME, or --model-from path or file")
+    scores = [0.0 if e else s for s, e in zip(found.scores, found.errors, strict=True)] if failed else found.scores
+    columns = {"model": models, "item": found.items, "attempt": found.numbers, "cluster": found.clusters}
+    frame = pl.DataFrame(columns | {"score": scores}, schema=dict.fromkeys(columns, pl.String) | {"score": pl.Float64})
+    lines = found.lines
+    if failed and choices.errors == "drop":
+        keep = pl.Series([not e for e in found.errors])
+        frame = frame.filter(keep)
+        lines = [n for n, e in zip(lines, found.errors, strict=True) if not e]
+    names = list(frame.columns)
+    return Tabular(frame.lazy(), names, lines.__getitem__, found.format, doc.where, {}, [], {}), failed

@@ -1,0 +1,118 @@
+"""What models and items are called: names that a source lacks, maps of names, and the list of all items."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+
+import polars as pl
+
+from benchkit import csvtext, wire
+from benchkit.errors import InputError
+from benchkit.formats.cells import Cells
+from benchkit.tables import Column, Table
+
+MAP = Table(
+    "model map",
+    "models",
+    (Column("model", "utf8", "the name in the results", True), Column("name", "utf8", "the name wanted", True)),
+    "you",
+)
+
+
+def fallback(args: Namespace, path: str | None) -> str | None:
+    """The model's name where a source records none: --model, or a part of its path; None where nothing was said."""
+    if args.model is not None or args.model_from is None:
+        return None if args.model is None else str(args.model)
+    if path in (None, "-"):
+        raise InputError("--model-from: standard input has no path", where="")
+    whole = os.path.abspath(str(path))
+    if args.model_from == "path":
+        return os.path.basename(os.path.dirname(whole)) or None
+    name = os.path.basename(whole)
+    return name[: name.index(".")] if "." in name[1:] else name
+
+
+def item_list(name: str | None) -> frozenset[str] | None:
+    """The identifiers of --items: one a line, or the column `item` (`id`, `instance_id`) of a table with a header."""
+    if name is None:
+        return None
+    text = wire.read_bytes(name).decode("utf-8-sig", "strict")
+    lines = [line.strip() for line in text.splitlines()]
+    ids = [line for line in lines if line]
+    if not ids:
+        raise InputError("no items", where=name)
+    if "," in ids[0] or ids[0] in ("item", "id", "instance_id"):
+        table, _, _ = csvtext.read(text.encode(), None)
+        column = next((c for c in ("item", "id", "instance_id") if c in table.column_names), None)
+        if column is None:
+            raise InputError("no column item, id or instance_id", where=name)
+        ids = [str(x) for x in table[column].to_pylist() if x]
+    if len(set(ids)) < len(ids):
+        twice = next(x for k, x in enumerate(ids) if x in ids[:k])
+        raise InputError(f"item '{twice}' stands twice", where=name)
+    return frozenset(ids)
+
+
+def check_items(parts: Sequence[Cells], items: frozenset[str]) -> None:
+    """InputError where a source has an item that is not in the list."""
+    for part in parts:
+        strange = sorted(set(part.frame["item"].to_list()) - items)
+        if strange:
+            more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+            raise InputError(f"item '{strange[0]}'{more} not in --items", where=part.where)
+
+
+def model_map(args: Namespace) -> dict[str, str]:
+    """The renaming of --model-map, {} without: a table with the columns model and name."""
+    if args.model_map is None:
+        return {}
+    frame = wire.read(args, MAP, name=args.model_map)
+    found: dict[str, str] = {}
+    for model, name in zip(frame.table["model"].to_pylist(), frame.table["name"].to_pylist(), strict=True):
+        if model in found:
+            raise InputError(f"model '{model}' stands twice", where=args.model_map)
+        found[model] = name
+    return found
+
+
+def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
+    """Models by the names wanted; two that get one name are then one model."""
+    if not names:
+        return parts
+    known = {m for p in parts for m in p.frame["model"].unique().to_list()}
+    lost = sorted(set(names) - known)
+    if lost:
+        raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
+    return [_renamed(p, pl.col("model").replace(names)) for p in parts]
+
+
+def tell_apart(parts: list[Cells]) -> list[Cells]:
+    """Append the settings of runs to their models' names where runs of one model share an attempt."""
+    runs: dict[str, list[int]] = {}
+    for n, part in enumerate(parts):
+        for model in part.frame["model"].unique().to_list():
+            if part.settings:
+                runs.setdefault(model, []).append(n)
+    collide: dict[int, list[str]] = {}
+    for model, at in runs.items():
+        if len({parts[n].settings for n in at}) < 2:
+            continue
+        cells = pl.concat([parts[n].frame.filter(pl.col("model") == model).select("item", "bits") for n in at])
+        union = pl.col("bits").bitwise_or().bitwise_count_ones()
+        whole = pl.col("bits").bitwise_count_ones().sum()
+        clash = cells.group_by("item").agg((pl.col("bits").is_null().any() | (union < whole)) & (pl.len() > 1))
+        if clash["bits"].any():
+            for n in at:
+                collide.setdefault(n, []).append(model)
+    out = list(parts)
+    for n, models in collide.items():
+        names = {m: f"{m} ({parts[n].settings})" for m in models}
+        out[n] = _renamed(parts[n], pl.col("model").replace(names))
+    return out
+
+
+def _renamed(part: Cells, model: pl.Expr) -> Cells:
+    attempts = None if part.attempts is None else part.attempts.with_columns(model)
+    return part._replace(frame=part.frame.with_columns(model), attempts=attempts)
