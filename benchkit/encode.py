@@ -72,6 +72,11 @@ def _write_csv(rows: Any, spec: Table, separator: str) -> bytes:
     return "".join(line + "\n" for line in lines).encode()
 
 
+def _cell(value: Any) -> Any:
+    """One value of a column: an object as its JSON text."""
+    return _dumps(value).decode() if isinstance(value, dict) else value
+
+
 def _field(value: Any, separator: str) -> str:
     """One field. Quoted where it must be; the csv module leaves a lone carriage return bare, which ends a line."""
     if value is None:
@@ -92,7 +97,7 @@ def _write_arrow(rows: Any, spec: Table, document: dict[str, Any], to: str) -> b
     if isinstance(rows, pa.Table):
         table = rows.cast(schema)
     else:
-        table = pa.table([pa.array([r.get(f.name) for r in rows], f.type) for f in schema], schema=schema)
+        table = pa.table([pa.array([_cell(r.get(f.name)) for r in rows], f.type) for f in schema], schema=schema)
     metadata: dict[str, bytes] = {"benchkit.table": spec.tag.encode()}
     if document["history"]:
         metadata["benchkit.history"] = _dumps(document["history"])

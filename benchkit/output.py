@@ -139,8 +139,36 @@ def emit(name: str | None, data: bytes) -> None:
             _replace(to.path, data)
 
 
+@contextlib.contextmanager
+def beside(name: str | None, data: bytes) -> Iterator[None]:
+    """A second output, of that name or none: it comes to stand only where the body, which writes the first, succeeds.
+
+    A device or FIFO is written before the body, since it can't be taken back.
+    """
+    if name is None:
+        yield
+        return
+    to = find(name)
+    if to.fd is not None or to.direct:
+        emit(name, data)
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with _blame(name):
+            stack.enter_context(_replacing(to.path, data))
+        yield
+        with _blame(name):
+            stack.close()
+
+
 def _replace(path: str, data: bytes) -> None:
-    """A temporary file in the same folder, synced, then renamed over `path`; its mode is kept."""
+    with _replacing(path, data):
+        pass
+
+
+@contextlib.contextmanager
+def _replacing(path: str, data: bytes) -> Iterator[None]:
+    """A temporary file in the same folder, synced; after the body renamed over `path`, whose mode is kept."""
     folder = os.path.dirname(path)
     temporary = os.path.join(folder, f".bk-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
@@ -151,6 +179,7 @@ def _replace(path: str, data: bytes) -> None:
             write_all(fd, data)
             os.fsync(fd)
             os.close(fd)
+            yield
             os.rename(temporary, path)
     except BaseException:
         if os.path.exists(temporary):
@@ -168,12 +197,13 @@ def _replace(path: str, data: bytes) -> None:
 @contextlib.contextmanager
 def _removed_on_signal(path: str) -> Iterator[None]:
     """While a temporary file exists, let a deadly signal remove it before it kills."""
-    deadly = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    deadly = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
     def die(number: int, _: Any) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
-        signal.signal(number, signal.SIG_DFL)
+        outer = before[signal.Signals(number)]
+        signal.signal(number, outer if callable(outer) else signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     before = {s: signal.getsignal(s) for s in deadly}
