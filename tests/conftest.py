@@ -19,6 +19,7 @@ settings.load_profile("plain")
 DATA = Path(__file__).parent / "data"
 BIN = Path(sys.executable).parent
 COMMANDS = ("bk-matrix", "bk-irt", "bk-metrics", "bk-gaps", "bk-rank", "bk-signflip")
+SUBCOMMANDS = ("bk-fill requests", "bk-fill collect", "bk-fill choose")
 READS_RESPONSES = ("bk-irt", "bk-rank", "bk-signflip")
 READS_PARAMETERS = ("bk-metrics", "bk-gaps")
 

@@ -15,7 +15,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from conftest import BIN, COMMANDS, READS_PARAMETERS, Shell
+from conftest import BIN, COMMANDS, READS_PARAMETERS, SUBCOMMANDS, Shell
 
 from benchkit import cli
 
@@ -105,7 +105,7 @@ class TestValues:
         assert cli.printable("a\nb\x1b[31m\t") == r"a\nb\x1b[31m\t"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", (*COMMANDS, *SUBCOMMANDS))
 class TestEveryCommand:
     def test_help_and_version_need_nothing_heavy(self, command: str, sh: Shell) -> None:
         for module in ("numpy", "scipy", "polars", "pyarrow", "jax", "blackjax", "orjson"):
@@ -223,7 +223,7 @@ class TestSignals:
         assert p.returncode == -number and out == b"" and err == b""
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("command", COMMANDS)
+    @pytest.mark.parametrize("command", (*COMMANDS, "bk-fill choose"))
     def test_an_interrupt_while_the_input_is_awaited(self, command: str, tmp_path: Path) -> None:
         """Whatever was imported before, polars above all, SIGINT has its default action and is not held back."""
         p = self.start(command, tmp_path)

@@ -329,4 +329,4 @@ class TestForm:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         shared = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
         assert shared == {f"man/{p.name}": f"share/man/man{p.suffix[1:]}/{p.name}" for p in PAGES}
-        assert {p.stem for p in PAGES} == {*COMMANDS, "benchkit"}
+        assert {p.stem for p in PAGES} == {*COMMANDS, "bk-fill", "benchkit"}
