@@ -20,7 +20,7 @@ from benchkit.irt.pointwise import Draws
 from benchkit.levels import Level, as_fraction
 from benchkit.rank_intervals import DRAWN, Method, Promise, Ranked, rank_intervals
 from benchkit.resampling import EXACT, competition_ranks
-from benchkit.scores import Floats, Ints, check, complete, on_grid, totals, units
+from benchkit.scores import Floats, Ints, Scores, check, complete, on_grid, totals, units
 
 Handling = Literal["exclude", "common", "impute", "bounds"]
 HANDLINGS: tuple[str, ...] = get_args(Handling)
@@ -181,8 +181,9 @@ def _filled(t: Ranked, draws: Draws, seed: int) -> Ranked:
         return t
     m = t.counts.shape[1]
     grid = on_grid(estimators.rates(t.counts, t.y, t.estimator), m)
-    exact = (t.scores.denominator * int(t.sizes.max()) * len(t.sizes)).bit_length() <= EXACT
-    scores = t.scores if exact else grid
+    one = math.lcm(t.scores.denominator, *(estimators.whole(t.estimator, n) for n in set(cells.attempts.tolist())))
+    fits = t.scores.exact and (one * int(t.sizes.max()) * len(t.sizes)).bit_length() <= EXACT
+    scores = Scores(t.scores.values * (one // t.scores.denominator), one, True) if fits else grid
     values = grid.values.copy()
     expected = imputation.expected_scores(draws, cells, t.estimator)
     values[cells.models, cells.items] = np.rint(expected * grid.denominator).astype(np.int64)

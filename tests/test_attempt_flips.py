@@ -1,4 +1,5 @@
 import itertools
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -11,23 +12,35 @@ from benchkit.flips import binomial_tails
 
 def by_pairing(trials, c, e):
     """Two-sided p: all pairings of the attempts of every item, then all signs of the pairs that differ."""
-    observed = abs(sum(c) - sum(e))
-    sums = {0: 1.0}
+    observed = abs(sum(Fraction(x - y, k) for k, x, y in zip(trials, c, e, strict=True)))
+    sums = {Fraction(0): 1.0}
     for k, x, y in zip(trials, c, e, strict=True):
         a = [1] * x + [0] * (k - x)
         ways = list(itertools.permutations([1] * y + [0] * (k - y)))
-        step: dict[int, float] = {}
+        step: dict[Fraction, float] = {}
         for way in ways:
             d = [p - q for p, q in zip(a, way, strict=True)]
             for signs in itertools.product((-1, 1), repeat=k):
-                s = sum(g * v for g, v in zip(signs, d, strict=True))
+                s = Fraction(sum(g * v for g, v in zip(signs, d, strict=True)), k)
                 step[s] = step.get(s, 0.0) + 1 / (len(ways) * 2**k)
-        sums_: dict[int, float] = {}
+        sums_: dict[Fraction, float] = {}
         for s, p in sums.items():
             for t, q in step.items():
                 sums_[s + t] = sums_.get(s + t, 0.0) + p * q
         sums = sums_
     return sum(p for s, p in sums.items() if abs(s) >= observed)
+
+
+def by_weights(n, y, draws=40_000):
+    """The same by Monte Carlo: pair at random, flip, weigh by 1/n."""
+    rng = np.random.default_rng(0)
+    observed = abs((y[0] / n[0] - y[1] / n[1]).sum())
+    total = np.zeros(draws)
+    for k, c, e in zip(n[0].tolist(), y[0].astype(int).tolist(), y[1].astype(int).tolist(), strict=True):
+        both = rng.hypergeometric(e, k - e, c, draws)
+        differ = c + e - 2 * both
+        total += (2 * rng.binomial(differ, 0.5) - differ) / k
+    return np.mean(np.abs(total) >= observed - 1e-12)
 
 
 class TestValidation:
@@ -56,6 +69,25 @@ class TestTheory:
         p = attempt_p(n, np.array([c, e], dtype=float))
         assert p[0, 1] == p[1, 0] == pytest.approx(by_pairing(trials, c, e), rel=1e-10)
         assert p[0, 0] == 1
+
+    def test_an_item_counts_the_same_however_often_it_was_attempted(self):
+        """B is right in more attempts, A on more items: A's score is higher, and the test speaks of scores."""
+        n = np.array([[100, 2, 2, 2, 2, 2, 2, 2]] * 2)
+        y = np.array([[50.0] + [2.0] * 7, [90.0] + [0.0] * 7])
+        assert attempt_p(n, y)[0, 1] == pytest.approx(by_weights(n, y), abs=0.01) and attempt_p(n, y)[0, 1] < 0.05
+
+    def test_a_clear_difference_on_many_attempts(self):
+        n = np.full((2, 200), 1000)
+        y = np.stack([np.full(200, 500.0), np.full(200, 450.0)])
+        assert attempt_p(n, y)[0, 1] < 1e-12
+        y[1] = 499.0
+        z = (200 - 1) / np.sqrt(200 * 1000 * (0.5 * 0.501 + 0.5 * 0.499))
+        assert attempt_p(n, y)[0, 1] == pytest.approx(2 * NormalDist().cdf(-z), rel=0.01)
+
+    def test_attempts_without_a_usable_multiple(self):
+        n = np.array([[9973, 9967, 9949]] * 2)
+        with pytest.raises(InputError, match="common multiple"):
+            attempt_p(n, n * 0.0)
 
     def test_single_attempts_are_the_sign_test(self):
         y = np.zeros((2, 40))
