@@ -41,6 +41,7 @@ MOST_ATTEMPTS = 1000
 COMPARED = 32  # sets compared by their exact power at most
 _WORK = 5e8  # multiplications spent on that
 _CELLS = 1 << 23  # values in a table of all totals
+_ROWS = 512  # of which so many at a time, so that the work stays in the cache
 _AXES = 16  # attempts up to which there is one
 _AIM = 0.0005  # standard error aimed at, where totals are drawn
 _FEWEST, _MOST = 200, 20_000  # how many of them, where there are not too many items
@@ -107,7 +108,7 @@ def least_power(
     order = np.argsort(near, kind="stable")[:COMPARED]
     order = order[np.cumsum(_work(p.size, attempts, sets[order])) <= _WORK]
     if exactly and order.size:
-        powers = _Exact(p.size, attempts, alpha).powers(p, lift, sets[order])
+        powers = _exact(p.size, attempts, alpha).powers(p, lift, sets[order])
         best = np.lexsort((order, np.round(powers, 12)))[0]
         return Power(int(order[best]), float(powers[best]), 0.0, True, None)
     at = int(np.argmin(near))
@@ -279,12 +280,15 @@ class _Exact:
             same = np.flatnonzero(size == changed)
             parts = [_joint(_folded(np.delete(p, slice(lo, hi)), 0.0, self.k)) for lo, hi in sets[same]]
             counts, weight = parts[0][0], np.array([part[1] for part in parts])
-            kernel = np.exp(counts @ self.log_central)
             moved = [self._moved(p[lo:hi], lift) for lo, hi in sets[same]]
-            for share in moved[0]:
-                at = self.at[tuple(counts[:, 1:].T + np.array(share)[:, None])]
-                both = weight @ (kernel * self.region[at])
-                out[same] += np.einsum("sf,sf->s", both, np.array([value[share] for value in moved])).real
+            own = {share: np.array([value[share] for value in moved]) for share in moved[0]}
+            for start in range(0, len(counts), _ROWS):
+                block = counts[start : start + _ROWS]
+                kernel = np.exp(block @ self.log_central)
+                for share, value in own.items():
+                    at = self.at[tuple(block[:, 1:].T + np.array(share)[:, None])]
+                    both = weight[:, start : start + _ROWS] @ (kernel * self.region[at])
+                    out[same] += np.einsum("sf,sf->s", both, value).real
         return np.clip(out, 0.0, 1.0)
 
     def _moved(self, p: Array, lift: float) -> dict[tuple[int, ...], Complexes]:
@@ -300,10 +304,13 @@ class _Exact:
         return moved
 
 
+_exact = lru_cache(maxsize=1)(_Exact)
+
+
 def _work(items: int, attempts: int, sets: Ints) -> Array:
     """Roughly how many multiplications sum over all totals, for each set; infinite where a table would be too large."""
     ways = math.comb(items + attempts, attempts)
-    if attempts > _AXES or max((items + 1) ** attempts, ways * (items * attempts + 2)) > _CELLS:
+    if attempts > _AXES or max(attempts * (items + 1) ** attempts, ways * (items * attempts + 2)) > _CELLS:
         return np.full(len(sets), np.inf)
     own = [min(math.comb(changed + attempts, attempts), 10**9) for changed in (sets[:, 1] - sets[:, 0]).tolist()]
     return np.array(own, np.float64) * ways * items * attempts
@@ -383,7 +390,7 @@ def _drawn(
     """Right answers before and after, (R, M) each, in blocks of R of the `draws`."""
     q = p.copy()
     q[slice(*run)] += lift
-    step = max(1, _BLOCK // p.size)
+    step = max(1, _BLOCK // max(p.size, attempts + 1))
     for start in range(0, draws, step):
         shape = (min(step, draws - start), p.size)
         yield rng.binomial(attempts, p, shape), rng.binomial(attempts, np.minimum(q, 1.0), shape)
