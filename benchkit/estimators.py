@@ -20,7 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchkit.errors import InputError
-from benchkit.scores import INT64, MAX_BITS, Floats, Ints, Scores, integers, on_grid, reduced
+from benchkit.scores import (
+    INT64,
+    MAX_BITS,
+    Floats,
+    Ints,
+    Scores,
+    check,
+    complete,
+    integers,
+    on_grid,
+    reduced,
+    totals,
+)
 
 
 class Estimator(NamedTuple):
@@ -97,7 +109,7 @@ def scores(
 
 
 def rates(attempts: Ints, correct: Floats, of: Estimator = MEAN) -> Floats:
-    """The same as floats (N, M), 0 where there are no attempts. Checks nothing."""
+    """The same as floats (N, M), 0 where there are no attempts, NaN where there are fewer than K. Checks nothing."""
     out = np.divide(correct, attempts, out=np.zeros(correct.shape), where=attempts > 0)
     if of.kind == "mean" or of.k == 1:
         return out
@@ -105,7 +117,8 @@ def rates(attempts: Ints, correct: Floats, of: Estimator = MEAN) -> Floats:
     share = np.ones(correct.shape)
     for t in range(of.k):  # C(h, K) / C(n, K), a factor at a time
         share *= np.divide(np.maximum(hits - t, 0.0), attempts - t, out=np.zeros(correct.shape), where=attempts > t)
-    return np.where(attempts > 0, share if of.kind == "all" else 1.0 - share, 0.0)
+    value = np.where(attempts < of.k, np.nan, share if of.kind == "all" else 1.0 - share)
+    return np.where(attempts > 0, value, 0.0)
 
 
 def expected(p: NDArray[np.floating], of: Estimator = MEAN, rho: NDArray[np.floating] | None = None) -> Floats:
@@ -125,3 +138,13 @@ def expected(p: NDArray[np.floating], of: Estimator = MEAN, rho: NDArray[np.floa
         for t in range(of.k):
             power = power * (base * (1.0 - r) + t * r) / (1.0 - r + t * r)
     return np.asarray(power if of.kind == "all" else 1.0 - power)
+
+
+def best_complete(attempts: Ints, correct: Floats, of: Estimator = MEAN) -> int:
+    """Index of the best score among complete models, the first on ties; the default reference of paired tests."""
+    counts, y = check(attempts, correct)
+    full = np.flatnonzero(complete(counts))
+    if full.size == 0:
+        raise InputError("no model has attempts on every item, so there is no best one: name the reference")
+    sums = totals(scores(counts[full], y[full], of).values)
+    return int(full[sums.index(max(sums))])

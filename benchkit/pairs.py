@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchkit.errors import InputError
-from benchkit.scores import Floats, Ints, best_complete
+from benchkit.estimators import MEAN, Estimator, best_complete
+from benchkit.scores import Floats, Ints
 
 
 def against(reference: int, models: int) -> Ints:
@@ -26,10 +27,12 @@ def choose(
     ref: str | None,
     every: bool,
     asked: Sequence[Mapping[str, str]] | None,
+    of: Estimator = MEAN,
 ) -> tuple[int | None, Ints]:
     """The reference, if there is one, and the pairs (P, 2): those asked for by name, every pair, or all against `ref`.
 
-    asked: rows with model_a and model_b. Without `ref` the reference is the best complete model. Raises InputError.
+    asked: rows with model_a and model_b. Without `ref` the reference is the best complete model by `of`. Raises
+    InputError.
     """
     if len(models) < 2:
         raise InputError("one model: there is no pair to compare")
@@ -43,7 +46,7 @@ def choose(
         return None, every_pair(len(models))
     if ref is not None and ref not in at:
         raise InputError(f"--ref: no model '{ref}' in the input", where="")
-    reference = best_complete(attempts, correct) if ref is None else at[ref]
+    reference = best_complete(attempts, correct, of) if ref is None else at[ref]
     return reference, against(reference, len(models))
 
 

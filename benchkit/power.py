@@ -16,7 +16,9 @@ from benchkit.scores import Floats
 TO = 1e-7  # precision of a detectable difference
 NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
 OUT_OF_REACH = "no difference up to the discordance is found with the power asked for"
-MOST_ITEMS = 5000  # for the exact power, whose work grows faster than items^2; there the approximation serves
+MOST_PLANNED = 1e15
+BEYOND = f"more than {MOST_PLANNED:g} items"
+MOST_ITEMS = 1000  # for the exact power, whose work grows faster than items^2; there the approximation serves
 CLUSTERED = "items come in clusters: detectable_difference takes them into account"
 MORE_THAN_DIFFERS = "larger than the mean absolute difference: a benchmark like this one can't show it"
 TOO_MANY = f"not computed beyond {MOST_ITEMS} items, where detectable_difference serves"
@@ -29,7 +31,7 @@ def detectable_difference(
     power: Level = "0.8",
     alternative: Alternative = "two-sided",
 ) -> Floats:
-    """(z_{1-alpha/2} + z_power) sqrt(discordance / items), the difference of scores found with the given power.
+    """(z_{1-alpha/2} + z_power) sqrt(discordance / items), the difference of scores found with the given power; or 0.
 
     discordance: mean d^2 (share of discordant items for single attempts), or with clusters sum_g u_g^2/items, u_g the
     sum of d over a cluster. One-sided: z_{1-alpha}. It is the normal approximation (Lachenbruch 1992) and may exceed
@@ -37,7 +39,7 @@ def detectable_difference(
     """
     a = as_fraction(alpha, "alpha")
     a = a / 2 if alternative == "two-sided" else a
-    z = normal_quantile(1 - a) + normal_quantile(as_fraction(power, "power"))
+    z = max(0.0, normal_quantile(1 - a) + normal_quantile(as_fraction(power, "power")))
     d, n = np.asarray(discordance, dtype=np.float64), np.asarray(items, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(d > 0, z * np.sqrt(d / n), np.nan))
@@ -52,11 +54,13 @@ def items_needed(
 ) -> Floats:
     """(z_{1-alpha/2} + z_power)^2 spread / difference^2, rounded up: items at which `difference` is found.
 
-    The inverse of `detectable_difference`, at the same spread of differences an item. NaN at spread 0.
+    The inverse of `detectable_difference`, at the same spread of differences an item. NaN at spread 0, and beyond
+    MOST_PLANNED.
     """
     d = np.asarray(spread, dtype=np.float64)
     root = detectable_difference(d, 1.0, alpha, power, alternative) / float(as_fraction(difference, "difference"))
-    return np.asarray(np.ceil(np.square(root) * (1 - 1e-12)))
+    needed = np.maximum(1.0, np.ceil(np.square(root) * (1 - 1e-12)))
+    return np.asarray(np.where(np.isnan(root) | (needed > MOST_PLANNED), np.nan, needed))
 
 
 @functools.lru_cache(maxsize=8192)

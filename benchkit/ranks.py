@@ -107,7 +107,7 @@ class Ranking(NamedTuple):
                     "missing": [[items[j] for j in e.missing] for e in found],
                     "score_on_own_items": [e.score_on_own_items for e in found],
                 }
-                out[key] = rows(own, {"score_on_own_items": "it has no item"})
+                out[key] = rows(own, {"score_on_own_items": "it has no item, or too few attempts on one"})
         if self.bounds is not None:
             out["bounds"] = [b._asdict() | {"model": models[b.model]} for b in self.bounds]
         if self.left_out.size:
@@ -129,7 +129,8 @@ def _ranked(
     """The models `names` on the items `places` of the table."""
     part, m = np.ix_(names, places), len(places)
     codes, sizes = units(None if cluster is None else np.asarray(cluster)[places], m)
-    scores = estimators.scores(counts[part], y[part], estimator)
+    own = [None if ids is None else [ids[x] for x in at] for ids, at in ((models, names), (items, places))]
+    scores = estimators.scores(counts[part], y[part], estimator, *own)
     sums = totals(scores.values)
     return Ranked(
         counts=counts[part],
@@ -142,8 +143,8 @@ def _ranked(
         codes=codes,
         sizes=sizes,
         imputer=None,
-        models=None if models is None else [models[i] for i in names],
-        items=None if items is None else [items[j] for j in places],
+        models=own[0],
+        items=own[1],
     )
 
 
@@ -260,7 +261,7 @@ def rank(
         raise InputError(f"reps must be at least 1, not {reps}")
     if missing == "impute" and draws is None:
         raise InputError("missing cells are imputed from a fit, and there is none")
-    every = estimators.scores(counts, y, estimator, models, items)
+    every = estimators.scores(counts, y, estimator, models, items) if missing == "bounds" else None
     kept = np.all(counts > 0, axis=0) if missing == "common" else np.ones(counts.shape[1], dtype=bool)
     if not kept.any():
         raise InputError("no item was tried by every model: there is none to rank them on in common")
@@ -317,7 +318,7 @@ def rank(
         best_set=names[order[found.best[order]]],
         excluded=() if missing == "impute" else lacking,
         imputed=lacking if missing == "impute" else (),
-        bounds=bounds(counts, every) if missing == "bounds" else None,
+        bounds=None if every is None else bounds(counts, every),
         left_out=np.flatnonzero(~kept),
         reasons=reasons,
         warnings=tuple(warnings),

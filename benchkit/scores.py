@@ -178,13 +178,3 @@ def totals(values: NDArray[Any]) -> list[int]:
 def complete(attempts: Ints) -> NDArray[np.bool_]:
     """(N,) True for models with attempts on every item."""
     return np.asarray(np.all(attempts > 0, axis=1))
-
-
-def best_complete(attempts: Ints, correct: Floats) -> int:
-    """Index of the best score among complete models, the first on ties; the default reference of paired tests."""
-    counts, y = check(attempts, correct)
-    full = np.flatnonzero(complete(counts))
-    if full.size == 0:
-        raise InputError("no model has attempts on every item, so there is no best one: name the reference")
-    sums = totals(integers(counts[full], y[full]).values)
-    return int(full[sums.index(max(sums))])

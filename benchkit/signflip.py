@@ -19,10 +19,11 @@ from benchkit.errors import InputError
 from benchkit.estimators import MEAN, Estimator
 from benchkit.fisher import fisher_exact, hypergeometric_quantile
 from benchkit.flips import DRAWS, Alternative, FlipTest, sign_flip
-from benchkit.intervals import Sums, difference_interval
+from benchkit.intervals import ONE_CLUSTER, Sums, difference_interval
 from benchkit.levels import Level, as_fraction, floor_float
 from benchkit.maxt import maxt
 from benchkit.power import (
+    BEYOND,
     CLUSTERED,
     MORE_THAN_DIFFERS,
     MOST_ITEMS,
@@ -46,6 +47,7 @@ from benchkit.scores import (
 )
 
 BLOCK_CELLS = 2**21
+FEW = 20  # clusters below which their spread is hardly known
 NUMPY_TRIALS = 10**9  # numpy's hypergeometric takes fewer
 SIDES = ("model_a", "model_b")
 ROW_FIELDS = (
@@ -156,6 +158,7 @@ class _Block(NamedTuple):
     unit_squares: Floats
     cross: Floats
     sizes: Floats
+    groups: Ints
     discordant: Ints
     flip: FlipTest
     exact: NDArray[np.bool_]
@@ -186,8 +189,10 @@ def _block(
     rate = (raw / one).astype(np.float64)
     squares = np.einsum("ij,ij->i", rate, rate)
     unit_squares, cross, sizes = squares, np.asarray(total, np.float64), items.astype(np.float64)
+    groups = items
     if codes is not None:
         by_unit, size = sum_by(rate, codes), sum_by(shared.astype(np.float64), codes)
+        groups = np.count_nonzero(size, axis=1).astype(np.int64)
         unit_squares, cross, sizes = (np.einsum("ij,ij->i", x, y) for x, y in ((by_unit, by_unit), (by_unit, size),
                                                                                (size, size)))  # fmt: skip
     return _Block(
@@ -198,6 +203,7 @@ def _block(
         unit_squares=unit_squares,
         cross=cross,
         sizes=sizes,
+        groups=groups,
         discordant=np.count_nonzero(raw, axis=1).astype(np.int64),
         flip=sign_flip(d, alternative, draws, seed),
         exact=d.tolerance == 0,
@@ -239,13 +245,17 @@ def _blocks(
     scores: Scores,
     of: Estimator,
     pairs: Ints,
+    names: Ints,
     codes: Ints | None,
     equalize: bool,
     alternative: Alternative,
     draws: int,
     seed: int,
 ) -> tuple[_Block, Ints]:
-    """All pairs, block by block; also the indices of the pairs that were drawn down."""
+    """All pairs, block by block; also the indices of the pairs that were drawn down.
+
+    pairs: of the rows of counts, which are the models `names` of the table.
+    """
     m = counts.shape[1]
     fits = np.zeros(len(counts), dtype=bool)
     if not scores.exact:
@@ -268,7 +278,7 @@ def _blocks(
             n2, y2 = counts[[i, j]], y[[i, j]]
             both = np.all(n2 > 0, axis=0)
             if equalize and np.any(n2[0, both] != n2[1, both]):
-                n2, y2 = draw_down(n2, y2, seed, (i, j))
+                n2, y2 = draw_down(n2, y2, seed, (int(names[i]), int(names[j])))
                 changed.append(row)
             n2, y2 = np.where(both, n2, 0), np.where(both, y2, 0.0)
             zero, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
@@ -292,7 +302,14 @@ def _methods(block: _Block) -> tuple[str, ...]:
 
 
 def _warnings(
-    block: _Block, items: int, codes: Ints | None, alpha: Fraction, drawn_down: int, draws: int, seed: int
+    block: _Block,
+    items: int,
+    codes: Ints | None,
+    alpha: Fraction,
+    drawn_down: int,
+    draws: int,
+    seed: int,
+    floor: float | None,
 ) -> list[str]:
     pairs = len(block.items)
     found = []
@@ -312,6 +329,12 @@ def _warnings(
         never = int(np.count_nonzero(block.flip.smallest > floor_float(alpha)))
         text = f"signs flip by {groups} clusters: the least p that a pair could have is {lowest:.2g}"
         found.append(f"{text}, and {never} of {pairs} pairs can't be significant" if never else text)
+        if groups < FEW:
+            found.append(
+                f"{groups} clusters tell little of how clusters vary: intervals and detectable differences are rough"
+            )
+    if floor is not None and floor > floor_float(alpha):
+        found.append(f"{draws} random sign patterns give no p below {floor:.2g}: no pair can be significant")
     if drawn_down:
         found.append(f"{drawn_down} of {pairs} pairs had attempts drawn down at random to equal numbers (seed {seed})")
     return found
@@ -371,29 +394,34 @@ def compare(
         raise InputError(f"equivalence has no interval at alpha {float(exact_alpha):g}: it must be below 0.5", "")
     limit = floor_float(exact_alpha)
     codes, _ = units(cluster, counts.shape[1])
-    scores = estimators.scores(counts, y, estimator, models, items)
-    block, changed = _blocks(counts, y, scores, estimator, which, codes, equalize, alternative, draws, seed)
+    used, local = np.unique(which, return_inverse=True)
+    local = local.reshape(which.shape)
+    counts, y = counts[used], y[used]
+    scores = estimators.scores(counts, y, estimator, None if models is None else [models[i] for i in used], items)
+    block, changed = _blocks(counts, y, scores, estimator, local, used, codes, equalize, alternative, draws, seed)
     flip = block.flip
     n = np.where(block.items > 0, block.items, np.nan)
     family = block.discordant > 0
     if adjust == "maxt":
         shared = None if np.all(counts > 0) else counts > 0
-        adjusted_p = maxt(scores, which, shared, codes, alternative, draws, seed)
+        adjusted_p = maxt(scores, local, shared, codes, alternative, draws, seed)
         adjusted = multiplicity.Adjusted(adjusted_p, int(family.sum()))
     else:
         adjusted = multiplicity.adjust(flip.p, family, adjust, flip.smallest, exact_alpha)
-    sums = Sums(n, block.total, block.unit_squares, block.cross, block.sizes)
+    groups = None if codes is None else np.maximum(block.groups, 0)
+    sums = Sums(n, block.total, block.unit_squares, block.cross, block.sizes, groups)
     bounds = difference_interval(sums, 1 - exact_alpha)
     within = None
     if margin is not None:
         narrow, most = difference_interval(sums, 1 - 2 * exact_alpha), float(as_fraction(margin, "margin"))
-        within = (narrow.lower >= -most) & (narrow.upper <= most)
+        within = (narrow.lower >= -most) & (narrow.upper <= most)  # an undefined interval lies nowhere
 
     reasons: dict[str, str | tuple[str, ...]] = {}
     alone = block.items == 0
     never = np.where(alone, NOTHING_SHARED, NEVER_DIFFER)
     if alone.any():
-        reasons |= dict.fromkeys(("difference", "lower", "upper", "discordance"), NOTHING_SHARED)
+        reasons |= dict.fromkeys(("difference", "discordance"), NOTHING_SHARED)
+    reasons |= dict.fromkeys(("lower", "upper"), tuple(np.where(alone, NOTHING_SHARED, ONE_CLUSTER).tolist()))
     discordance, spread = block.squares / n, block.unit_squares / n
     least = detectable_difference(spread, n, exact_alpha, exact_power_, alternative)
     if np.isnan(least).any():
@@ -407,14 +435,17 @@ def compare(
         reach = block.absolute / n >= float(as_fraction(plan, "plan")) * (1 - 1e-12)
         size = items_needed(spread, plan, exact_alpha, exact_power_, alternative)
         needed = [int(x) if ok and x == x else math.nan for x, ok in zip(size.tolist(), reach.tolist(), strict=True)]
-        reasons["items_needed"] = tuple(np.where(discordance > 0, MORE_THAN_DIFFERS, never).tolist())
+        why = np.where(reach, BEYOND, MORE_THAN_DIFFERS)
+        reasons["items_needed"] = tuple(np.where(discordance > 0, why, never).tolist())
     over_attempts = over_attempts_adjusted = None
     if fisher:
         rule: multiplicity.Method = "holm" if adjust == "maxt" else adjust
         over_attempts = _fisher(block.counts, alternative)
-        over_attempts_adjusted = multiplicity.adjust(over_attempts, family, rule, np.zeros(len(which)), exact_alpha).p
+        tested = ~np.isnan(over_attempts)
+        over_attempts_adjusted = multiplicity.adjust(over_attempts, tested, rule, np.zeros(len(which)), exact_alpha).p
         why = np.where(alone, NOTHING_SHARED, NOT_WHOLE)
         reasons |= dict.fromkeys(("p_attempts", "p_attempts_adjusted"), tuple(why.tolist()))
+    floor = 1 / (1 + draws) if adjust == "maxt" or not np.isnan(flip.se).all() else None
     return Comparison(
         alternative=alternative,
         alpha=float(exact_alpha),
@@ -448,7 +479,7 @@ def compare(
         p_attempts=over_attempts,
         p_attempts_adjusted=over_attempts_adjusted,
         reasons=reasons,
-        warnings=tuple(_warnings(block, counts.shape[1], codes, exact_alpha, len(changed), draws, seed)),
+        warnings=tuple(_warnings(block, counts.shape[1], codes, exact_alpha, len(changed), draws, seed, floor)),
     )
 
 

@@ -22,7 +22,8 @@ def bonett_price(d, level="0.95", codes=None):
         which = codes[:, None] == np.arange(codes.max() + 1)
         u, size = d @ which, np.broadcast_to(which.sum(axis=0), (*d.shape[:-1], which.shape[1]))
     sums = [x.sum(axis=-1) for x in (u * u, size * u, size * size)]
-    return difference_interval(Sums(np.asarray(float(d.shape[-1])), d.sum(axis=-1), *sums), level)
+    groups = None if codes is None else np.asarray(u.shape[-1])
+    return difference_interval(Sums(np.asarray(float(d.shape[-1])), d.sum(axis=-1), *sums, groups), level)
 
 
 class TestTheory:
@@ -59,20 +60,19 @@ class TestTheory:
         longer, clusters = np.append(d, [1, -1]), np.append(codes, [4, 5])
         m = longer.mean()
         variance = sum((longer[clusters == g] - m).sum() ** 2 for g in range(6)) / 9
-        half = z_two_sided("0.95") * math.sqrt(variance / 9)
+        half = 3.182446305284263 * math.sqrt(variance / 9)  # R 4.2.2: qt(.975, 3), four clusters
         got = bonett_price(d, codes=codes)
-        assert got.lower == pytest.approx(m - half) and got.upper == pytest.approx(m + half)
-        alone = bonett_price(d, codes=np.arange(7))
-        assert alone.lower == pytest.approx(bonett_price(d).lower)
+        assert got.lower == pytest.approx(m - half) and got.upper == pytest.approx(min(1, m + half))
 
     def test_clusters(self):
         rates, codes = np.array([[1.0, 1, 0, 0.5, 0, 0], [0.0, 1, 0, 1, 0, 1]]), np.array([0, 0, 1, 1, 2, 2])
         centred = rates - rates.mean(axis=1, keepdims=True)
         sums = np.stack([centred[:, codes == g].sum(axis=1) for g in range(3)])
-        want = z_two_sided("0.9") * np.sqrt(3 / 2 * (sums**2).sum(axis=0)) / 6
+        want = 2.919985580353726 * np.sqrt(3 / 2 * (sums**2).sum(axis=0)) / 6  # R 4.2.2: qt(.95, 2)
         np.testing.assert_allclose(clusters_half_width(rates, codes, "0.9"), want)
         single = clusters_half_width(rates, np.arange(6), "0.9")
-        np.testing.assert_allclose(single, items_half_width(rates, "0.9"))
+        t = 2.015048373333023 / z_two_sided("0.9")  # qt(.95, 5)
+        np.testing.assert_allclose(single, t * items_half_width(rates, "0.9"))
         assert np.isnan(clusters_half_width(rates, np.zeros(6, dtype=int))).all()
 
     def test_wilson_solves_its_equation(self):
@@ -105,6 +105,15 @@ class TestReference:
 
 
 class TestCoverage:
+    @pytest.mark.parametrize("groups", [3, 5, 10])
+    def test_few_clusters(self, groups):
+        rng = np.random.default_rng(groups)
+        reps, size = 3000, 8
+        shift = 0.25 * rng.standard_normal((reps, groups, 1))
+        d = rng.choice([-1, 0, 1], p=[0.1, 0.8, 0.1], size=(reps, groups, size)) + shift
+        got = bonett_price(d.reshape(reps, -1), codes=np.repeat(np.arange(groups), size))
+        assert np.mean((got.lower <= 0) & (got.upper >= 0)) > 0.95 - 0.02
+
     def test_difference_interval_covers(self):
         rng = np.random.default_rng(5)
         reps, n = 4000, 30

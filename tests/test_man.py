@@ -132,7 +132,9 @@ UNEVEN = "model,item,attempts,correct\n" + "".join(
 )
 CLUSTERED = "model,item,attempts,correct,cluster\nA,x,2,2,p\nA,y,2,0,p\nB,x,2,1,p\nB,y,2,1,p\n"
 FIT = "kind,id,mean,sd,lower,upper,draws\n" + "".join(
-    f'{kind},{name},{int(name == "y")},1,-2,2,"[0,1,-1]"\n' for kind, names in (("item", "xy"), ("model", "ABC")) for name in names
+    f'{kind},{name},{int(name == "y")},1,-2,2,"[0,1,-1]"\n'
+    for kind, names in (("item", "xy"), ("model", "ABC"))
+    for name in names
 )
 RUNS = {
     "bk-matrix": ("responses.arrow --to json", "lacking.csv --to json", "--diagnose responses.arrow",

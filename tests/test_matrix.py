@@ -44,7 +44,8 @@ def error(sh: Shell, call: str, text: str) -> str:
 
 
 def table(path: Path, choices: Choices = NONE) -> pa.Table:
-    return merge([read(open_source(str(path), "auto", unpacked(str(path))), choices)], add=choices.merge, duplicates=choices.duplicates)
+    source = open_source(str(path), "auto", unpacked(str(path)))
+    return merge([read(source, choices)], add=choices.merge, duplicates=choices.duplicates)
 
 
 class TestColumns:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchkit.errors import InputError
+from benchkit.estimators import best_complete
 from benchkit.scores import (
-    best_complete,
     check,
     common_denominator,
     differences,

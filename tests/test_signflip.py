@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from benchkit import flips
 from benchkit.errors import InputError
-from benchkit.estimators import estimator
+from benchkit.estimators import best_complete, estimator
 from benchkit.pairs import against, every_pair
-from benchkit.scores import best_complete
 from benchkit.signflip import Comparison, compare, draw_down
 
 DATA = Path(__file__).parent / "data"
@@ -315,8 +314,8 @@ class TestClusters:
         d, u = y[0] - y[1], (y[0] - y[1]).reshape(8, 3).sum(axis=1)
         m = d.sum() / 26
         variance = (((u - 3 * m) ** 2).sum() + 2 + 2 * m**2) / 26
-        z = 1.959963984540054
-        assert c.lower[0] == pytest.approx(m - z * math.sqrt(variance / 26))
+        z, t = 1.959963984540054, 2.364624251592784  # R 4.2.2: qt(.975, 7)
+        assert c.lower[0] == pytest.approx(m - t * math.sqrt(variance / 26))
         want = (z + 0.8416212335729143) * math.sqrt((u**2).sum()) / 24
         assert c.detectable_difference[0] == pytest.approx(want)
         assert np.isnan(c.detectable_exact[0]) and "come in clusters" in c.reasons["detectable_exact"][0]
@@ -328,15 +327,25 @@ class TestClusters:
         assert c.warnings == (
             "signs flip by 4 clusters: the least p that a pair could have is 0.12, "
             "and 1 of 1 pairs can't be significant",
+            "4 clusters tell little of how clusters vary: intervals and detectable differences are rough",
         )
         six = compare(n, y, PAIR, cluster=np.arange(12) // 2)
-        assert six.warnings == ("signs flip by 6 clusters: the least p that a pair could have is 0.031",)
+        assert six.warnings[0] == "signs flip by 6 clusters: the least p that a pair could have is 0.031"
+
+    def test_one_cluster_tells_nothing_of_clusters(self):
+        n, y = two([1] * 12, [0] * 6 + [1] * 6)
+        c = compare(n, y, PAIR, cluster=np.zeros(12), margin="0.9")
+        assert np.isnan(c.lower[0]) and not c.equivalent[0]
+        row = c.document(["a", "b"])["pairs"][0]
+        assert row["upper"] is None and row["upper_reason"] == "one cluster has no spread"
 
     def test_items_alone_are_no_clusters(self):
         n, y = two(*np.random.default_rng(1).integers(0, 2, (2, 15)))
         a, b = compare(n, y, PAIR), compare(n, y, PAIR, cluster=np.arange(15))
-        for field in ("p", "lower", "upper", "detectable_difference"):
+        for field in ("p", "detectable_difference"):
             np.testing.assert_allclose(getattr(a, field), getattr(b, field))
+        t = 2.1447866879169273 / 1.959963984540054  # R 4.2.2: qt(.975, 14)
+        assert b.upper - b.lower == pytest.approx(t * (a.upper - a.lower))
 
 
 class TestPlanning:
