@@ -4,10 +4,37 @@ from __future__ import annotations
 
 from typing import cast
 
-from benchkit.formats import inspect_ai, lm_eval
+from benchkit.formats import (
+    deepeval,
+    every_eval_ever,
+    harbor,
+    inspect_ai,
+    itemeval,
+    lighteval,
+    livebench,
+    lm_eval,
+    opencompass,
+    promptfoo,
+    py_irt,
+    tau_bench,
+)
 from benchkit.formats.native import Document, Reader
 
-READERS: tuple[Reader, ...] = tuple(cast(Reader, module) for module in (inspect_ai, lm_eval))
+MODULES = (
+    inspect_ai,
+    lm_eval,
+    promptfoo,
+    livebench,
+    harbor,
+    tau_bench,
+    lighteval,
+    deepeval,
+    every_eval_ever,
+    py_irt,
+    itemeval,
+    opencompass,
+)
+READERS: tuple[Reader, ...] = tuple(cast(Reader, module) for module in MODULES)
 
 
 def find(doc: Document) -> Reader | None:

@@ -1,0 +1,79 @@
+"""Samples in the schema of Every Eval Ever: a line a sample and metric.
+
+An evaluation's name does not tell its metrics apart where it has several; the identifier of the result does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.fields import first, inner, place, records, text
+from benchkit.formats.native import Attempts, Document, choose, identifier, number
+
+NAME = "Every Eval Ever samples (*_samples.jsonl)"
+
+NEEDED = {"schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id", "evaluation"}
+AGGREGATE = {"schema_version", "evaluation_id", "evaluation_results", "model_info"}
+
+
+class _Sample(NamedTuple):
+    """What is kept of a line: the prompts and answers are most of a file."""
+
+    line: int
+    model: str
+    item: str
+    attempt: Any
+    score: float | None
+    failed: bool
+    name: str
+    result: str | None
+
+
+def sniff(doc: Document) -> bool:
+    keys = first(doc).keys()
+    return keys >= NEEDED or (doc.kind == "json" and keys >= AGGREGATE)
+
+
+def read(doc: Document, choices: Choices) -> Attempts | None:
+    if NEEDED - first(doc).keys():
+        return None  # the aggregate results beside the samples
+    runs: set[str] = set()
+    samples = [_sample(n, row, runs) for n, row in records(doc)]
+    labels = _labels(samples)
+    chosen = choose(choices.metric, sorted(set(labels.values())), "--metric", "metric")
+    kept = [s for s in samples if labels[s.name, s.result] == chosen]
+    out = Attempts("Every Eval Ever", settings=runs.pop() if len(runs) == 1 else None)
+    out.task = kept[0].name
+    for s in kept:
+        out.add(s.item, s.score, attempt=s.attempt, model=s.model, error=s.failed, line=s.line)
+    return out
+
+
+def _sample(line: int, row: dict[str, Any], runs: set[str]) -> _Sample:
+    if NEEDED - row.keys():
+        raise InputError(f"{place(line)}lacks {', '.join(sorted(NEEDED - row.keys()))}")
+    runs.add(identifier(row["evaluation_id"], "evaluation_id", line))
+    return _Sample(
+        line,
+        identifier(row["model_id"], "model_id", line),
+        identifier(row["sample_id"], "sample_id", line),
+        inner(row, "metadata", line).get("epoch"),
+        number(inner(row, "evaluation", line).get("score"), "score", line),
+        text(row, "error", line) is not None,
+        identifier(row["evaluation_name"], "evaluation_name", line),
+        text(row, "evaluation_result_id", line),
+    )
+
+
+def _labels(samples: list[_Sample]) -> dict[tuple[str, str | None], str]:
+    """(evaluation, result) -> what --metric calls it: the evaluation, with the result where it has several."""
+    results: dict[str, dict[str | None, None]] = {}
+    for s in samples:
+        results.setdefault(s.name, {})[s.result] = None
+    return {
+        (name, result): name if len(found) == 1 else f"{name}:{result or 'none'}"
+        for name, found in results.items()
+        for result in found
+    }

@@ -1,0 +1,80 @@
+"""Fields of the JSON objects that tools write, checked: a value of another kind is an InputError that names its row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from benchkit.errors import InputError
+from benchkit.formats.native import Document
+
+KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}
+
+
+def records(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a document with their rows: lines of NDJSON, members of a list, or the one object that it is."""
+    if doc.kind == "ndjson":
+        yield from doc.rows()
+    else:
+        yield from members(doc.first if isinstance(doc.first, list) else [doc.first], "row")
+
+
+def first(doc: Document) -> dict[str, Any]:
+    """The first object of a JSON document, {} where there is none: what `sniff` looks at."""
+    value = doc.first[0] if isinstance(doc.first, list) and doc.first else doc.first
+    return value if doc.kind in ("json", "ndjson") and isinstance(value, dict) else {}
+
+
+def members(value: Any, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list, numbered from 1. what: one of them, in words."""
+    if not isinstance(value, list):
+        raise InputError(f"{what}s are {kind(value)}, not a list")
+    for n, one in enumerate(value, 1):
+        if not isinstance(one, dict):
+            raise InputError(f"{what} {n} is {kind(one)}, not an object")
+        yield n, one
+
+
+def inner(row: dict[str, Any], key: str, line: int | None = None) -> dict[str, Any]:
+    """The object under a key, {} where it is absent or null."""
+    value = row.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"{place(line)}{key} is {kind(value)}, not an object")
+    return value
+
+
+def text(row: dict[str, Any], key: str, line: int | None = None) -> str | None:
+    """The text under a key, None where it is absent, null or empty."""
+    value = row.get(key)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise InputError(f"{place(line)}{key} is {kind(value)}, not a text")
+    return value
+
+
+def place(line: int | None) -> str:
+    return "" if line is None else f"row {line}: "
+
+
+def kind(value: Any) -> str:
+    """What a value is, in words."""
+    return "null" if value is None else KINDS.get(type(value), "something else")
+
+
+def canonical(value: Any, what: str, line: int | None = None) -> str:
+    """A JSON value as text, the same for equal values: keys sorted, no spaces."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except orjson.JSONEncodeError:  # nested deeper than 254, or not Unicode
+        raise InputError(f"{place(line)}{what} is nested too deeply, or no Unicode") from None
+
+
+def digest(value: str) -> str:
+    """A short hash of a text, to tell items apart."""
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,0 +1,43 @@
+"""Judgments of LiveBench. Grading again appends: of a question and a model the latest row counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.fields import first, place, records, text
+from benchkit.formats.native import Attempts, Document, identifier, number
+
+NAME = "LiveBench judgments (ground_truth_judgment.jsonl)"
+
+FINE = {None, "ok", "success", "completed"}  # of eval_status
+UNSCORED = -1
+
+
+def sniff(doc: Document) -> bool:
+    return {"question_id", "model", "score", "tstamp", "category"} <= first(doc).keys()
+
+
+def read(doc: Document, choices: Choices) -> Attempts | None:
+    out = Attempts("LiveBench")
+    last: dict[tuple[str, str], tuple[float, float | None, bool, int]] = {}
+    count = 0
+    for n, row in records(doc):
+        key = identifier(row.get("question_id"), "question_id", n), identifier(row.get("model"), "model", n)
+        at = row.get("tstamp")
+        if isinstance(at, bool) or not isinstance(at, int | float) or at != at:
+            raise InputError(f"{place(n)}tstamp is no time, so which grading is the latest is unknown")
+        score = number(row.get("score"), "score", n)
+        count += 1
+        if key not in last or at >= last[key][0]:
+            last[key] = at, None if score == UNSCORED else score, _failed(row, n), n
+    for (item, model), (_, score, failed, n) in last.items():
+        out.add(item, score, model=model, error=failed, line=n)
+    if count > len(last):
+        out.skip("earlier grading", count - len(last))
+    return out
+
+
+def _failed(row: dict[str, Any], line: int) -> bool:
+    return text(row, "eval_status", line) not in FINE or bool(row.get("error") or row.get("error_msg"))

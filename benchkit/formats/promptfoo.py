@@ -1,0 +1,111 @@
+"""Results of promptfoo: a row a provider, prompt and test case.
+
+A repeated test case gets another number each time, and which repeat it was is not exported. So an item is the test's
+description and variables, and its rows are the attempts of a provider on it in their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.fields import canonical, digest, inner, members, place, text
+from benchkit.formats.native import Attempts, Document, choose, number
+
+NAME = "promptfoo results (results.json)"
+
+ERROR = 2  # failureReason: 0 none, 1 an assertion, 2 an error
+LONGEST = 100  # characters of an item's name
+
+
+def sniff(doc: Document) -> bool:
+    results = doc.first.get("results") if doc.kind == "json" and isinstance(doc.first, dict) else None
+    return isinstance(results, dict) and {"version", "results"} <= results.keys()
+
+
+def read(doc: Document, choices: Choices) -> Attempts | None:
+    results = doc.first["results"]
+    if results["version"] not in (2, 3):
+        raise InputError(f"results of promptfoo's version {str(results['version'])[:20]}: known are 2 and 3")
+    rows = list(members(results["results"], "result"))
+    failed = {n: _failed(row, n) for n, row in rows}
+    metric = _metric([(n, row) for n, row in rows if not failed[n]], choices.metric)
+    names = _models(rows)
+    out = Attempts("promptfoo", settings=text(doc.first, "evalId"))
+    answers: dict[tuple[str, str], list[str]] = {}
+    for n, row in rows:
+        model, item = names[n], _item(row, n)
+        response = row.get("response")
+        answer = canonical(response.get("output") if isinstance(response, dict) else None, "the output", n)
+        earlier = answers.setdefault((model, item), [])
+        if answer in earlier and isinstance(response, dict) and response.get("cached") is True:
+            out.skip("repeat taken from the cache")
+            continue
+        earlier.append(answer)
+        score = None if failed[n] else number(_value(row, metric, n), metric, n)
+        out.add(item, score, attempt=len(earlier), model=model, error=failed[n], line=n)
+    return out
+
+
+def _failed(row: dict[str, Any], line: int) -> bool:
+    """Whether there was no answer to score. Before there was a failureReason, only such rows had no gradingResult."""
+    reason = row.get("failureReason")
+    if reason is None:
+        return bool(row.get("error")) and not row.get("gradingResult")
+    if reason not in (0, 1, ERROR):
+        raise InputError(f"{place(line)}failureReason is {str(reason)[:20]}: known are 0, 1 and 2")
+    return bool(reason == ERROR)
+
+
+def _metric(rows: list[tuple[int, dict[str, Any]]], wanted: str | None) -> str:
+    """success, score or a named score. Where success and score say the same nothing has to be chosen."""
+    named = sorted({name for n, row in rows for name in inner(row, "namedScores", n)} - {"success", "score"})
+    same = all(number(row.get("success"), "success", n) == number(row.get("score"), "score", n) for n, row in rows)
+    if wanted is None and same:
+        return "success"
+    return choose(wanted, ["success", "score", *named], "--metric", "metric")
+
+
+def _value(row: dict[str, Any], metric: str, line: int) -> Any:
+    return row.get(metric) if metric in ("success", "score") else inner(row, "namedScores", line).get(metric)
+
+
+def _models(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
+    """Row -> provider; with the prompt where a provider has several columns of the report (of one id, two settings)."""
+    at: dict[int, tuple[str, tuple[str, str]]] = {}
+    columns: dict[str, dict[tuple[str, str], str]] = {}
+    for n, row in rows:
+        provider = row.get("provider")
+        if isinstance(provider, dict):
+            provider = text(provider, "label", n) or text(provider, "id", n)
+        if not isinstance(provider, str) or not provider:
+            raise InputError(f"{place(n)}no provider")
+        label = text(inner(row, "prompt", n), "label", n) or ""
+        column = text(row, "promptId", n) or label, str(row.get("promptIdx"))[:20]
+        at[n] = provider, column
+        columns.setdefault(provider, {})[column] = label
+    return {n: provider + _prompt(columns[provider], column) for n, (provider, column) in at.items()}
+
+
+def _prompt(columns: dict[tuple[str, str], str], column: tuple[str, str]) -> str:
+    """What tells a provider's column from its others: the prompt's label, or its number."""
+    if len(columns) == 1:
+        return ""
+    label, labels = columns[column], list(columns.values())
+    short = 0 < len(label) <= LONGEST and "\n" not in label and labels.count(label) == 1
+    return f" ({label if short else f'prompt {column[1]}, {digest(column[0])}'})"
+
+
+def _item(row: dict[str, Any], line: int) -> str:
+    """The description and the variables of a test, whole where they are short, else cut and with a hash."""
+    case = inner(row, "testCase", line)
+    values = inner(row, "vars", line) or inner(case, "vars", line)
+    named = text(case, "description", line)
+    parts = [*([named] if named else []), *([canonical(values, "vars", line)] if values else [])]
+    if not parts:
+        raise InputError(f"{place(line)}a test without description and variables can't be told from others")
+    whole = " ".join(parts)
+    if len(whole) <= LONGEST and "\n" not in whole:
+        return whole
+    return f"{' '.join(whole.split())[:80]}... {digest(whole)}"

@@ -1,0 +1,78 @@
+"""tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each beside an index."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.fields import canonical, first, inner, members, text
+from benchkit.formats.native import Attempts, Document, number
+
+NAME = "tau-bench rewards and tau2-bench simulations"
+
+NO_ROLLOUT = {"infrastructure_error", "context_window_exceeded", "unexpected_error"}
+"""Reasons of termination after which tau2-bench has nothing to evaluate."""
+
+
+def sniff(doc: Document) -> bool:
+    if doc.kind != "json":
+        return False
+    if isinstance(doc.first, list):
+        return {"task_id", "reward", "trial"} <= first(doc).keys()
+    return _is_run(first(doc)) or _is_simulation(first(doc))
+
+
+def _is_run(value: dict[str, Any]) -> bool:
+    runs = value.get("simulations") or value.get("simulation_index")
+    if not isinstance(runs, list):
+        return "simulations" in value and {"info", "tasks"} <= value.keys()
+    return isinstance(runs[0], dict) and {"task_id", "trial"} <= runs[0].keys()
+
+
+def _is_simulation(value: dict[str, Any]) -> bool:
+    return {"id", "task_id", "trial", "termination_reason", "reward_info"} <= value.keys()
+
+
+def read(doc: Document, choices: Choices) -> Attempts | None:
+    if isinstance(doc.first, list):
+        return _rewards(doc.first)
+    if not _is_run(doc.first):
+        index = os.path.join(os.path.dirname(doc.path or ""), os.pardir, "results.json")
+        if doc.path is not None and os.path.isfile(index):  # holds the rewards of all, and the model
+            return None
+        return _simulations(Attempts("tau2-bench"), [doc.first], indexed=False)
+    info = inner(doc.first, "info")
+    agent = inner(info, "agent_info")
+    model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model")
+    out = Attempts("tau2-bench", model, _settings(agent, inner(info, "user_info")))
+    out.task = text(inner(info, "environment_info"), "domain_name")
+    runs = doc.first.get("simulations") or doc.first.get("simulation_index") or []
+    return _simulations(out, runs, indexed=not doc.first.get("simulations"))
+
+
+def _rewards(rows: list[Any]) -> Attempts:
+    out = Attempts("tau-bench")
+    for n, row in members(rows, "row"):
+        if "task_id" not in row or "reward" not in row:
+            raise InputError(f"row {n}: lacks task_id or reward")
+        info = row.get("info")
+        failed = isinstance(info, dict) and bool(info.get("error"))  # the run raised: the reward of 0 is no verdict
+        out.add(row["task_id"], number(row["reward"], "reward", n), attempt=row.get("trial"), error=failed, line=n)
+    return out
+
+
+def _simulations(out: Attempts, runs: Any, *, indexed: bool) -> Attempts:
+    for n, run in members(runs, "simulation"):
+        reward = number(run.get("reward") if indexed else inner(run, "reward_info", n).get("reward"), "reward", n)
+        failed = text(run, "termination_reason", n) in NO_ROLLOUT
+        out.add(run.get("task_id"), reward, attempt=run.get("trial"), error=failed, line=n)
+    return out
+
+
+def _settings(agent: dict[str, Any], user: dict[str, Any]) -> str | None:
+    """What may tell two runs of a model apart: the agent, its arguments, and who played the user."""
+    parts = [text(agent, "implementation"), text(user, "llm") and f"user={text(user, 'llm')}"]
+    args = agent.get("llm_args")
+    return ", ".join(p for p in (*parts, canonical(args, "llm_args") if args else None) if p) or None
