@@ -6,16 +6,22 @@ from typing import cast
 
 from benchkit.formats import (
     deepeval,
+    evalplus,
     every_eval_ever,
     harbor,
+    helm,
     inspect_ai,
     itemeval,
     lighteval,
     livebench,
+    livecodebench,
     lm_eval,
+    matharena,
+    openai_evals,
     opencompass,
     promptfoo,
     py_irt,
+    swebench,
     tau_bench,
 )
 from benchkit.formats.native import Document, Reader
@@ -23,6 +29,12 @@ from benchkit.formats.native import Document, Reader
 MODULES = (
     inspect_ai,
     lm_eval,
+    helm,
+    matharena,
+    swebench,
+    livecodebench,
+    evalplus,
+    openai_evals,
     promptfoo,
     livebench,
     harbor,

@@ -1,0 +1,168 @@
+"""Runs of HELM: per_instance_stats.json, with run_spec.json beside it, which names the model.
+
+A statistic stands for one instance, split, perturbation and trial. Its value is sum / count, as HELM itself takes the
+mean of each before it averages over instances. Perturbed copies of an instance are left out. Trials are draws of the
+few-shot examples, not attempts at one prompt, so several are not counted as attempts unless that is asked for.
+An instance of the split without the metric was not scored: HELM leaves out statistics that are not a number.
+
+Source: helm/benchmark/metrics/{metric,statistic}.py and runner.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from benchkit.errors import InputError
+from benchkit.formats.cells import Choices
+from benchkit.formats.fields import first, inner, kind, members, text
+from benchkit.formats.native import Attempts, Document, choose, identifier, number
+
+NAME = "HELM run folders (per_instance_stats.json, with run_spec.json beside it)"
+
+BOOKKEEPING = re.compile(
+    r"num_.*|inference_.*|training_.*|finish_reason_.*|batch_size|max_prob|prompt_truncated|predicted_index|logprob|"
+    r"(log_)?perplexity|logprob_per_byte|bits_per_byte"
+)
+"""Statistics of the request and of the text, which no one means by the metric; --metric may still name one."""
+
+TOGETHER = (
+    {"instance_id", "predicted_text"},  # display_predictions.json, predictions.json
+    {"instance_id", "train_trial_index", "request"},  # display_requests.json
+    {"input", "references", "id"},  # instances.json
+)
+SETTINGS = ("model_deployment", "temperature", "max_tokens", "max_train_instances", "num_outputs")
+
+
+class Stat(NamedTuple):
+    """One statistic of an instance as it was asked, without perturbation. row: of the file, from 1."""
+
+    row: int
+    instance: str
+    trial: int
+    metric: str
+    split: str
+    value: Any
+
+
+def sniff(doc: Document) -> bool:
+    if doc.kind != "json":
+        return False
+    row = first(doc)
+    if isinstance(doc.first, dict):
+        if "adapter_spec" in row:  # run_spec.json, scenario_state.json
+            return "scenario_spec" in row or "request_states" in row
+        return {"name", "description", "tags"} <= row.keys() and _in_run(doc)  # scenario.json
+    if _is_instance(row):
+        return True
+    if isinstance(row.get("name"), dict):  # stats.json
+        return {"count", "sum"} <= row.keys()
+    return any(keys <= row.keys() for keys in TOGETHER) and _in_run(doc)
+
+
+def _is_instance(row: dict[str, Any]) -> bool:
+    return "instance_id" in row and isinstance(row.get("stats"), list)
+
+
+def _in_run(doc: Document) -> bool:
+    return bool(doc.siblings("run_spec", ".json"))
+
+
+def read(doc: Document, choices: Choices) -> Attempts | None:
+    if isinstance(doc.first, dict) or not _is_instance(first(doc)):
+        return None
+    model, task, settings = _run(doc)
+    out = Attempts("helm", model, settings)
+    out.task = task
+    names = dict.fromkeys((stat.split, stat.metric) for stat in _stats(doc))
+    split, metric = _chosen(list(names), choices)
+    rows: dict[tuple[str, int], int] = {}
+    scored, others = set(), set()
+    for stat in _stats(doc):
+        key = stat.instance, stat.trial
+        if stat.split != split:
+            others.add(key)
+            continue
+        rows.setdefault(key, stat.row)
+        if stat.metric == metric:
+            scored.add(key)
+            out.add(stat.instance, _mean(stat), line=stat.row)
+    for (instance, trial), row in rows.items():
+        if (instance, trial) not in scored:
+            out.add(instance, None, line=row)
+    trials = sorted({trial for _, trial in rows})
+    if len(trials) > 1 and choices.duplicates is None:
+        shown = ", ".join(map(str, trials[:5])) + (", ..." if len(trials) > 5 else "")
+        raise InputError(
+            f"{len(trials)} trials ({shown}), which are draws of few-shot examples: choose --duplicates first, last "
+            "or attempt (each counts as one more attempt)"
+        )
+    if others - rows.keys():
+        out.skip("instance of another split", len(others - rows.keys()))
+    perturbed = sum(row.get("perturbation") is not None for row in doc.first)
+    if perturbed:
+        out.skip("perturbed instance", perturbed)
+    return out
+
+
+def _stats(doc: Document) -> Iterator[Stat]:
+    """Every statistic of an instance as it was asked."""
+    for n, row in members(doc.first, "entry"):
+        if row.get("perturbation") is not None:
+            continue
+        instance = identifier(row.get("instance_id"), "instance_id", n)
+        trial = row.get("train_trial_index", 0)
+        if not isinstance(trial, int) or isinstance(trial, bool):
+            raise InputError(f"row {n}: train_trial_index is {kind(trial)}, not a whole number")
+        for _, value in members(row.get("stats"), f"row {n}: statistic"):
+            name = inner(value, "name", n)
+            metric = text(name, "name", n)
+            if metric is not None and name.get("perturbation") is None:
+                yield Stat(n, instance, trial, metric, text(name, "split", n) or "none", value)
+
+
+def _mean(stat: Stat) -> float | None:
+    count, total = (number(stat.value.get(k), f"{stat.metric}: {k}", stat.row) for k in ("count", "sum"))
+    if total is None:
+        return number(stat.value.get("mean"), f"{stat.metric}: mean", stat.row)
+    if count is None or count < 0:
+        raise InputError(f"row {stat.row}: {stat.metric} has no count")
+    return total / count if count else None
+
+
+def _chosen(names: list[tuple[str, str]], choices: Choices) -> tuple[str, str]:
+    """The split, test where there is one, and the metric."""
+    splits = sorted({split for split, _ in names})
+    split = choose(choices.split or ("test" if "test" in splits else None), splits, "--split", "split")
+    metrics = sorted({metric for s, metric in names if s == split})
+    scores = [m for m in metrics if not BOOKKEEPING.fullmatch(m)] or metrics
+    return split, choose(choices.metric, metrics if choices.metric in metrics else scores, "--metric", "metric")
+
+
+def _run(doc: Document) -> tuple[str | None, str | None, str | None]:
+    """The model, the scenario with its arguments, and settings of the run; None where no run_spec.json is there."""
+    spec = doc.sibling("run_spec.json")
+    if spec is None:
+        return None, None, None
+    try:
+        adapter = inner(spec if isinstance(spec, dict) else {}, "adapter_spec")
+        model = text(adapter, "model")
+    except InputError as e:
+        raise InputError(str(e), where=os.path.join(os.path.dirname(doc.path or ""), "run_spec.json")) from None
+    told = [f"{k}={adapter[k]}" for k in SETTINGS if isinstance(adapter.get(k), str | int | float)]
+    return model, _task(spec.get("name")) if adapter else None, ", ".join(told) or None
+
+
+def _task(name: Any) -> str | None:
+    """A run's name without its model.
+
+    >>> _task("mmlu:subject=philosophy,model=openai_gpt2")
+    'mmlu:subject=philosophy'
+    """
+    if not isinstance(name, str):
+        return None
+    scenario, _, arguments = name.partition(":")
+    kept = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deployment="))]
+    return ":".join([scenario, *([",".join(kept)] if kept else [])])
