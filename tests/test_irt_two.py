@@ -85,6 +85,18 @@ class TestCaveats:
         assert text not in fit(n, n / 2.0, model="2pl", method="laplace").warnings
         assert not any("discrimination" in w for w in fit(n, n / 2.0, method="laplace").warnings)
 
+    def test_a_centre_that_is_not_found(self, monkeypatch):
+        data = simulate(8, 6, 4)[0]
+
+        def said():
+            found = fit(data.attempts, data.correct, model="2pl", method="laplace")
+            return [w for w in found.warnings if "was not found to full precision" in w]
+
+        assert said() == []
+        monkeypatch.setattr(two, "_MAX_ITERATIONS", 2)
+        (text,) = said()
+        assert text.startswith("the centre of the 2pl's") and "--prior-sigma-a" in text and "--model 1pl" in text
+
     def test_reliability(self):
         # var(mean) = 2/3 with one degree of freedom less than items, mean(sd^2) = 2/3
         assert two.reliability(np.array([0.0, 1, 1, 2]), np.sqrt([0.5, 0.5, 1.0, 2 / 3])) == pytest.approx(0.5)

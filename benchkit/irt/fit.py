@@ -122,8 +122,13 @@ def fit(
     else:
         mode = laplace(data, priors)
     centre = two.centre(data, priors, mode) if model == "2pl" else None
-    if not (mode.converged and (centre is None or centre.converged)):
+    if not mode.converged:
         warnings.append("the mode was not found to full precision: look for extreme counts or priors")
+    if centre is not None and not centre.converged:
+        warnings.append(
+            "the centre of the 2pl's posterior was not found to full precision: set a smaller --prior-sigma-a, or fit "
+            "with --model 1pl"
+        )
     names = HYPER_TWO if centre is not None else HYPER if over is None else HYPER_BETA
 
     diagnostics: dict[str, Any] = {
