@@ -174,7 +174,7 @@ class _Option(argparse.Action):
 
 
 class _Print(argparse.Action):
-    """--help and --version: write to stdout with the checks of any other output, then leave."""
+    """--help, --version, lists: write to stdout with the checks of any other output, then leave."""
 
     def __init__(self, *, text: Callable[[], str], **rest: Any) -> None:
         super().__init__(nargs=0, **rest | {"dest": argparse.SUPPRESS, "default": argparse.SUPPRESS})
@@ -242,6 +242,10 @@ class Parser(argparse.ArgumentParser):
     def flag(self, option: Callable[..., None], *names: str, help: str, changes: bool = True) -> None:
         """An option without a value."""
         option(*names, nargs=0, const=True, default=False, changes=changes, help=help)
+
+    def listing(self, title: str, *names: str, text: Callable[[], str], help: str) -> None:
+        """An option that prints a text and exits: no input is needed."""
+        self.add_argument_group(title).add_argument(*names, action=_Print, text=text, help=help)
 
     def only_with(self, name: str, value: str | bool | tuple[str, ...], *options: str) -> None:
         """Refuse `options` unless option `name` is `value`, or one of several (True: given).

@@ -13,7 +13,7 @@ from benchkit.errors import InputError
 from benchkit.irt import fit as irt
 from benchkit.irt.model import Data
 from benchkit.irt.pointwise import Draws
-from benchkit.responses import Wide
+from benchkit.responses import Wide, digest
 from benchkit.wire import Frame
 
 Progress = Callable[[str], Callable[[int, int], None] | None]
@@ -40,7 +40,7 @@ def fitted(
     )
     counts = Data(data.attempts, data.correct)
     document, warnings = dict(found.diagnostics), list(found.warnings)
-    document |= {"stability": None, "loo": None}
+    document |= {"responses": digest(data), "stability": None, "loo": None}
     steady = elpd = None
     if stability:
         from benchkit.irt.stability import leave_one_out

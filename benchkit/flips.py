@@ -225,6 +225,17 @@ def lower_tails(sizes: Ints, k: Ints, total: Ints, w: Ints) -> Floats:
     return np.where(upper, 1.0 - tails, tails)
 
 
+def one_sided_pair(differences: Differences, draws: int = DRAWS, seed: int = 0) -> tuple[FlipTest, FlipTest]:
+    """`sign_flip` for ``greater`` and for ``less``: both tails are counted in one convolution."""
+    p = len(differences.values)
+    twice = Differences(*(np.concatenate([x, x]) for x in (differences.values, differences.tolerance)))
+    d = twice.values.copy()
+    d[p:] = -d[p:]  # less is greater of the opposite
+    both = sign_flip(Differences(d, twice.tolerance), "greater", draws, seed)
+    sides = [FlipTest(both.p[s], both.se[s], both.flips[s], both.smallest[s]) for s in (slice(p), slice(p, None))]
+    return sides[0], sides[1]
+
+
 def sign_flip(
     differences: Differences, alternative: Alternative = "two-sided", draws: int = DRAWS, seed: int = 0
 ) -> FlipTest:

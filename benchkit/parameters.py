@@ -161,8 +161,9 @@ def fit_draws(fit: Frame, kind: str, ids: Sequence[str]) -> Draws:
     column = rows["draws"].combine_chunks().take(at)
     if column.null_count:
         lacking = pa.array(ids, pa.utf8()).filter(column.is_null()).to_pylist()
-        how = "make the fit with --keep-draws" + ("" if kind == "item" else ", or as Arrow or Parquet")
-        raise InputError(f"no draws of {listed('row' if kind == 'hyper' else kind, lacking)}: {how}", where=fit.where)
+        how = "make the fit with --keep-draws" + (", or as Arrow or Parquet" if kind in ("hyper", "model") else "")
+        what = {"hyper": "row", "item_a": "discrimination"}.get(kind, kind)
+        raise InputError(f"no draws of {listed(what, lacking)}: {how}", where=fit.where)
     return np.asarray(pc.list_flatten(column).to_numpy().reshape(len(ids), -1).T)
 
 

@@ -9,12 +9,12 @@ from benchkit.errors import InputError
 from benchkit.irt.conditional import sample
 from benchkit.irt.pointwise import Draws
 from benchkit.parameters import fit_draws, named
-from benchkit.responses import Wide
+from benchkit.responses import Wide, digest
 from benchkit.wire import Frame
 
 
-def draws(fit: Frame, data: Wide, seed: int) -> Draws:
-    """Joint posterior draws of the abilities and difficulties of the table, N models and M items.
+def draws(fit: Frame, data: Wide, seed: int) -> tuple[Draws, list[str]]:
+    """Joint posterior draws of the abilities and difficulties of the table, N models and M items; and warnings.
 
     A fit keeps the draws of its models, but those of its items only with --keep-draws. Where `data` is the very table
     that a 1PL fit was made from, the difficulties are drawn anew given each draw of the abilities: the same joint
@@ -32,19 +32,11 @@ def draws(fit: Frame, data: Wide, seed: int) -> Draws:
     two = bool(rows["item_a"].num_rows)
     rho = fit_draws(fit, "hyper", ["rho"])[:, 0] if beta else None
     a = fit_draws(fit, "item_a", data.items) if two else None
-    if rows["item"]["draws"].null_count and not (beta or two) and _made_from(fit, data):
+    same = document.get("responses") == digest(data) and not document.get("anchored")
+    said = [] if same else [f"{fit.where} was not made from these very results: its posterior is of others"]
+    if rows["item"]["draws"].null_count and not (beta or two) and same:
         hyper = fit_draws(fit, "hyper", ["mu_b", "sigma_b"]).astype(np.float64)
         keys = [f"item {name}" for name in data.items]
         found = sample(data.attempts, data.correct.sum(0), theta, hyper[:, 0], hyper[:, 1], keys, seed=seed)
-        return Draws(theta, found.T)
-    return Draws(theta, fit_draws(fit, "item", data.items), a, rho)
-
-
-def _made_from(fit: Frame, data: Wide) -> bool:
-    """Whether every row of the fit has the totals that it has in `data`."""
-    for kind, ids, axis in (("item", data.items, 0), ("model", data.models, 1)):
-        rows = fit.table.filter(pc.equal(fit.table["kind"], kind))  # sorted by id, as the table's are
-        same = rows["id"].to_pylist() == ids and rows["attempts"].to_pylist() == data.attempts.sum(axis).tolist()
-        if not same or rows["correct"].to_pylist() != data.correct.sum(axis).tolist():
-            return False
-    return True
+        return Draws(theta, found.T), said
+    return Draws(theta, fit_draws(fit, "item", data.items), a, rho), said

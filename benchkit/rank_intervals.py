@@ -19,6 +19,7 @@ from benchkit.attempt_flips import attempt_p
 from benchkit.best_set import best_set
 from benchkit.errors import InputError
 from benchkit.estimators import Estimator
+from benchkit.flips import DRAWS
 from benchkit.imputation import Imputer
 from benchkit.levels import floor_float
 from benchkit.resampling import rank_quantile, resampled_ranks
@@ -75,13 +76,16 @@ class Promise(NamedTuple):
 
 class RankIntervals(NamedTuple):
     """lower, upper (R,): the best and the worst rank. p_first (R,): share of resamples with rank 1, ties included, NaN
-    where none are made. best (R,): who is in the best set. promise: what lower and upper hold."""
+    where none are made. best (R,): who is in the best set. promise: what lower and upper hold. draws: random draws
+    made, None where nothing was drawn. warnings: plain sentences."""
 
     lower: Ints
     upper: Ints
     p_first: Floats
     best: NDArray[np.bool_]
     promise: Promise
+    draws: int | None
+    warnings: tuple[str, ...] = ()
 
 
 def rank_intervals(
@@ -98,7 +102,7 @@ def rank_intervals(
     if not len(t.counts):
         none = np.zeros(0, dtype=np.int64)
         promise = Promise("marginal", "descriptive", over, "there is no complete model to rank")
-        return RankIntervals(none, none, np.zeros(0), np.zeros(0, dtype=bool), promise)
+        return RankIntervals(none, none, np.zeros(0), np.zeros(0, dtype=bool), promise, None)
     share = f"{float(level):g}"
     tests = None
     if method == "signflip" or t.imputer:
@@ -110,16 +114,21 @@ def rank_intervals(
     if method == "bootstrap":
         text = f"how ranks move when {over} are resampled; no coverage is promised, least of all near ties"
         found = _bootstrap(t, level, reps, seed, chunk)
-        return RankIntervals(*found, best, Promise("marginal", "descriptive", over, text))
+        return RankIntervals(*found, best, Promise("marginal", "descriptive", over, text), reps)
+    made, said = None, []
     if method == "simultaneous":
         won = simultaneous(estimators.rates(t.counts, t.y, t.estimator), t.codes, t.sizes, level, reps, seed)
         text = f"all intervals hold the models' ranks at once with a probability near {share}, if {over} are many"
-        promise = Promise("simultaneous", "asymptotic", over, text)
+        promise, made = Promise("simultaneous", "asymptotic", over, text), reps
     elif tests:
         won = pairwise.wins(tests, level)
-        validity = "symmetry-assumed" if t.unequal else "exact" if tests.counted else "monte-carlo"
+        validity = "symmetry-assumed" if t.unequal else "monte-carlo" if tests.drawn else "exact"
         text = f"all intervals hold the models' ranks at once with a probability of at least {share}, at any number of "
-        text += f"{over}, if differences between equal models are symmetric about 0"
+        text += f"{over}, if models of equal score are exchangeable on every one"
+        if tests.drawn:
+            made = DRAWS
+            said.append(f"{tests.drawn} of {tests.p.size - len(t.counts)} tests took too long to count: their p comes "
+                        f"from {DRAWS} random sign patterns and can't be below {1 / (1 + DRAWS):.2g}")  # fmt: skip
         promise = Promise("simultaneous", validity, over, text)
     else:
         if t.estimator.k > 1:
@@ -128,7 +137,7 @@ def rank_intervals(
         won = (t.score[:, None] > t.score[None, :]) & (p <= floor_float(1 - level))
         text = "which models would differ if these very items were attempted again, each pair by itself; nothing of "
         promise = Promise("marginal", "exact", "attempts", text + "other items")
-    return RankIntervals(*pairwise.rank_bounds(won), np.full(len(t.counts), math.nan), best, promise)
+    return RankIntervals(*pairwise.rank_bounds(won), np.full(len(t.counts), math.nan), best, promise, made, tuple(said))
 
 
 def _bootstrap(t: Ranked, level: Fraction, reps: int, seed: int, chunk: int | None) -> tuple[Ints, Ints, Floats]:

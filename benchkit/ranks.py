@@ -293,7 +293,7 @@ def rank(
     return Ranking(
         items=places.size,
         level=float(exact_level),
-        reps=reps if method in DRAWN else None,
+        reps=found.draws,
         method=method,
         promise=found.promise,
         estimator=str(estimator),
@@ -321,5 +321,5 @@ def rank(
         bounds=None if every is None else bounds(counts, every),
         left_out=np.flatnonzero(~kept),
         reasons=reasons,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *found.warnings),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,16 @@ class Wide(NamedTuple):
     attempts: Ints
     correct: Floats
     cluster: Ints | None
+
+
+def digest(w: Wide) -> str:
+    """16 hexadecimal digits that tell this table of results from any other, in whatever form it comes."""
+    found = hashlib.sha256()
+    for names in (w.models, w.items):
+        found.update("\0".join(names).encode() + b"\0\0")
+    for values in (w.attempts.astype("<i8"), w.correct.astype("<f8")):
+        found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()[:16]
 
 
 def with_items(w: Wide, items: frozenset[str] | None) -> Wide:

@@ -32,6 +32,11 @@ class View(NamedTuple):
     order: Callable[[Mapping[str, Any]], Any] | None = None
 
 
+def count(n: int, what: str) -> str:
+    """1 item, 2 items."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def nested(document: Mapping[str, Any], *keys: str) -> Any:
     """The value under nested keys, or None where one of them is missing or null."""
     value: Any = document

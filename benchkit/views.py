@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchkit.text import P, Show, View, natural, nested
+from benchkit.text import P, Show, View, count, natural, nested
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,9 @@ def responses(table: pa.Table, missing: int) -> View:
     """The size of a responses table, then its rows."""
     models, items = (len(table[c].unique()) for c in ("model", "item"))
     attempts = sum(table["attempts"].to_pylist())
-    summary = [f"{models} models, {items} items, {table.num_rows} cells ({missing} missing), {attempts} attempts"]
+    cells = count(table.num_rows, "cell")
+    summary = [f"{count(models, 'model')}, {count(items, 'item')}, {cells} ({missing} missing), "
+               f"{count(attempts, 'attempt')}"]  # fmt: skip
     columns = [Show("model", "model"), Show("item", "item"), Show("attempts", "attempts")]
     columns.append(Show("correct", "correct", "g"))
     if table["cluster"].null_count < table.num_rows:
@@ -175,24 +177,51 @@ def _power(case: Mapping[str, Any]) -> str:
 def ranks(document: Mapping[str, Any]) -> View:
     """Who could be first, then the ranking, then what missing items could do."""
     what = "" if document["estimator"] == "mean" else f" by {document['estimator']}"
-    summary = [f"{len(document['models'])} models ranked on {document['items']} items{what}, "
+    summary = [f"{count(len(document['models']), 'model')} ranked on {count(document['items'], 'item')}{what}, "
                f"level {document['level']:g}"]  # fmt: skip
     summary += [f"range ({document['method']}): {document['promise']['text']}"]
     summary += [_listed("* could be first", document["contenders"])]
     summary += [_listed("not proven worse than any", document["best_set"])]
-    summary += [f"not ranked: {row['model']} lacks {len(row['missing'])} items" for row in document["excluded"]]
-    summary += [f"imputed: {len(row['missing'])} items of {row['model']}" for row in document.get("imputed", ())]
-    summary += [f"{row['model']}, {row['missing']} items missing: score {row['score_lower']:.3f} to "
-                f"{row['score_upper']:.3f}, rank {row['rank_lower']} to {row['rank_upper']} of all"
+    summary += [
+        f"not ranked: {row['model']} lacks {count(len(row['missing']), 'item')}" for row in document["excluded"]
+    ]
+    summary += [f"imputed: {count(len(row['missing']), 'item')} of {row['model']}"
+                for row in document.get("imputed", ())]  # fmt: skip
+    summary += [f"{row['model']}, {count(row['missing'], 'item')} missing: score {row['score_lower']:.3f} to "
+                f"{row['score_upper']:.3f}, rank {_span(row['rank_lower'], row['rank_upper'])} of all"
                 for row in document.get("bounds", ()) if row["missing"]]  # fmt: skip
     rows = [
-        row | {"range": f"{row['rank_lower']}-{row['rank_upper']}"}
+        row | {
+            "range": _span(row["rank_lower"], row["rank_upper"]),
+            "tries": _span(*(_short(row[f"attempts_{end}"]) for end in ("lower", "upper"))),
+            "pooled": _span(*(_short(row.get(f"pooled_{end}")) for end in ("lower", "upper"))),
+        }
         for row in _starred(document["models"], "could_be_first")
-    ]
+    ]  # fmt: skip
     heads = {"model": "model", "rank": "rank", "range": "range", "p_first": "p first", "score": "score",
-             "attempts_half_width": "+-tries", "items_half_width": "+-items", "clusters_half_width": "+-clusters",
-             "pooled": "pooled", "pooled_lower": "from", "pooled_upper": "to"}  # fmt: skip
-    return View(summary, [MARK, *(Show(k, h) for k, h in heads.items() if _known(rows, k))], rows)
+             "tries": "tries", "pooled": "pooled", "items_half_width": "+-items",
+             "clusters_half_width": "+-clusters"}  # fmt: skip
+    if _known(rows, "pooled"):  # both are too wide
+        del heads["tries"]
+    known = {k: h for k, h in heads.items() if _known(rows, k)}
+    notes = {"tries": "tries: the score if these items were attempted again",
+             "pooled": "pooled: the score by the fit, with any number of attempts on these items",
+             "items_half_width": "+-items: on other items of the kind",
+             "clusters_half_width": "+-clusters: on other clusters"}  # fmt: skip
+    summary += ["; ".join(text for key, text in notes.items() if key in known)]
+    return View(summary, [MARK, *(Show(k, h, P if k == "p_first" else ".3f") for k, h in known.items())], rows)
+
+
+def _short(value: float | None) -> str | None:
+    """A share in two digits, without the leading 0."""
+    return None if value is None else f"{value:.2f}".removeprefix("0")
+
+
+def _span(lower: Any, upper: Any) -> str | None:
+    """3, or 1-3; None where there is none."""
+    if lower is None or upper is None:
+        return None
+    return str(lower) if lower == upper else f"{lower}-{upper}"
 
 
 def _known(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
@@ -206,7 +235,8 @@ def pairs(document: Mapping[str, Any]) -> View:
     against = {"all": "every pair", "asked": "as asked for"}.get(document["compared"], f"against {reference}")
     what = "" if document["estimator"] == "mean" else f" by {document['estimator']}"
     summary = [
-        f"{len(rows)} pairs{what}, {against}; family of {document['family_size']} adjusted by {document['adjust']}",
+        f"{count(len(rows), 'pair')}{what}, {against}; family of {document['family_size']} adjusted by "
+        f"{document['adjust']}",
         f"* significant at {document['alpha']:g}: {document['significant']} ({document['significant_raw']} unadjusted)",
     ]
     if "margin" in document:
@@ -219,6 +249,8 @@ def pairs(document: Mapping[str, Any]) -> View:
     heads = {"model_a": "model", "model_b": "compared with", "difference": "diff.", "discordant": "discord.", "p": "p",
              "p_adjusted": "adjusted", "detectable_difference": "detect.", "p_attempts": "p tries",
              "verdict": "verdict", "items_needed": "needed"}  # fmt: skip
+    summary.append("detect.: the difference that would be found with power "
+                   f"{document['power']:g}; more than 1 is none at all")  # fmt: skip
     if reference is not None:
         del heads["model_a"]
     if _known(rows, "p_attempts"):  # both are too wide

@@ -31,7 +31,7 @@ class TestTheory:
                 test = sign_flip(d, "greater")
                 assert found.p[k, j] == test.p[0] and found.smallest[k, j] == test.smallest[0]
                 assert found.differ[k, j] == bool(test.flips[0])
-        assert found.counted
+        assert found.drawn == 0
 
     def test_only_items_that_both_have(self):
         n, y = table(1)

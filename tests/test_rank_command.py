@@ -175,7 +175,7 @@ class TestOptions:
         run = Shell(tmp_path)
         text = run(f"bk-signflip {aime} --margin .3 --plan .1 -t table").out.decode()
         assert "too few items" in text and "differs" in text and "equivalent" in text and "needed" in text
-        first = text.splitlines()[6].split()
+        first = text.split("\n\n")[1].splitlines()[1].split()
         assert first[:2] == ["*", "claude-3.5-sonnet"]  # the clearest first
         text = run(f"bk-rank {aime} --method simultaneous -t table").out.decode()
         assert "range (simultaneous)" in text and "p first" not in text

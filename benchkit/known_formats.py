@@ -1,0 +1,36 @@
+"""What bk-matrix reads, as --formats lists it. Standard library only: the readers take a second to import."""
+
+from __future__ import annotations
+
+TABLES = (
+    "long: a row an attempt (model, item, score)",
+    "counts: a row a model and item (attempts, correct)",
+    "wide: a row a model, a column an item",
+    "transposed: a row an item, a column a model",
+)
+TOOLS = (
+    "Inspect AI logs (.eval, .json)",
+    "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside them)",
+    "HELM run folders (per_instance_stats.json, with run_spec.json beside it)",
+    "MathArena outputs (Parquet, NDJSON) and run files (N.json, N.json.zst)",
+    "SWE-bench results.json, harness reports, per-instance details and reports, SWE-bench Pro results",
+    "LiveCodeBench graded answers (*_eval_all.json)",
+    "EvalPlus results (*eval_results.json)",
+    "OpenAI evals logs (.jsonl)",
+    "promptfoo results (results.json)",
+    "LiveBench judgments (ground_truth_judgment.jsonl)",
+    "Harbor and Terminal-Bench results (result.json a trial, results.json a run)",
+    "tau-bench rewards and tau2-bench simulations",
+    "lighteval and Open LLM Leaderboard details (details_*.parquet)",
+    "DeepEval test runs (test_run_*.json, .latest_run_full.json)",
+    "Every Eval Ever samples (*_samples.jsonl)",
+    "py-irt responses (.jsonlines)",
+    "itemeval gradings (gradings_long.parquet)",
+    "OpenCompass results with details",
+)
+"""The names of the readers, in the order in which they are asked."""
+
+
+def listed() -> str:
+    """One format a line."""
+    return "\n".join((*TABLES, *TOOLS)) + "\n"
