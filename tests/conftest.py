@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the commands do; before numpy is imported
 settings.register_profile("plain", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("plain")
 
