@@ -18,6 +18,12 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """Role -> column names, without regard to case. `correct` is a score of one attempt, or a sum beside `attempts`."""
 
+LAYOUTS: tuple[dict[str, str], ...] = (
+    {"model": "subject_id", "item": "item_id", "score": "response", "attempt": "trial"},  # measurement-db
+    {"model": "id", "item": "item", "score": "resp"},  # Item Response Warehouse
+)
+"""Names that say too little alone, and play their roles where they stand together."""
+
 
 class Roles(NamedTuple):
     """The column that plays each role, or None."""
@@ -44,6 +50,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if name in played:
             raise InputError(f"--{role}-col and --{played[name]}-col name the same column '{name}'", where="")
         played[name] = role
+    told = _layout(names, told)
     for role, known in NAMES.items():
         if role in told:
             told = told | {role: next((n for n in names if n.strip() == told[role].strip()), told[role])}
@@ -71,3 +78,14 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if len(several) > 1:
             raise InputError(f"columns {' and '.join(several)} could be the {role}: choose with --{role}-col")
     return Roles(**found)
+
+
+def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:
+    """`told`, with the columns of a layout that is there whole, and where no other column could play its parts."""
+    lower = {n.strip().lower(): n for n in names}
+    for layout in LAYOUTS:
+        there = {role: lower[name] for role, name in layout.items() if name in lower}
+        strange = {name for role in layout for name in NAMES[role]} - set(layout.values())
+        if {"model", "item", "score"} <= there.keys() and not strange & lower.keys():
+            return {role: name for role, name in there.items() if name not in told.values()} | told
+    return told

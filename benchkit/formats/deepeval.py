@@ -1,4 +1,9 @@
-"""Test runs of DeepEval: a score a test case and metric."""
+"""Test runs of DeepEval: a score a test case and metric.
+
+The model is recorded only where the run's hyperparameters name it.
+
+Source: deepeval/test_run/test_run.py, deepeval/test_run/api.py.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     scores = [_scores(case, n) for n, case in enumerate(cases, 1)]
     names = sorted({name for found in scores for name in found})
     metric = choices.metric if choices.metric == PASSED else choose(choices.metric, names, "--metric", "metric")
-    out = Attempts("DeepEval", _model(run), text(run, "identifier"))
+    out = Attempts("deepeval", _model(run), text(run, "identifier"))
     attempts: dict[str, int] = {}
     for n, (case, item) in enumerate(zip(cases, _items(cases), strict=True), 1):
         attempts[item] = attempts.get(item, 0) + 1

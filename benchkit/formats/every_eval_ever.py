@@ -1,6 +1,8 @@
 """Samples in the schema of Every Eval Ever: a line a sample and metric.
 
 An evaluation's name does not tell its metrics apart where it has several; the identifier of the result does.
+
+Source: every_eval_ever/instance_level_types.py, every_eval_ever/converters.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     labels = _labels(samples)
     chosen = choose(choices.metric, sorted(set(labels.values())), "--metric", "metric")
     kept = [s for s in samples if labels[s.name, s.result] == chosen]
-    out = Attempts("Every Eval Ever", settings=runs.pop() if len(runs) == 1 else None)
+    out = Attempts("every eval ever", settings=runs.pop() if len(runs) == 1 else None)
     out.task = kept[0].name
     for s in kept:
         out.add(s.item, s.score, attempt=s.attempt, model=s.model, error=s.failed, line=s.line)

@@ -1,4 +1,7 @@
-"""Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run)."""
+"""Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run).
+
+Source: harbor/models/trial/result.py, harbor/models/trial/config.py; terminal_bench/harness/models.py.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def _is_run(value: dict[str, Any]) -> bool:
 def read(doc: Document, choices: Choices) -> Attempts | None:
     value = first(doc)
     if _is_trial(value):
-        return _trial(value, choices.metric)
+        return _trial(value, choices.metric, _folder(doc))
     if _is_run(value):
         about = doc.sibling("run_metadata.json")
         return _run(value["results"], about if isinstance(about, dict) else {})
@@ -56,7 +59,12 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     return None
 
 
-def _trial(value: dict[str, Any], metric: str | None) -> Attempts:
+def _folder(doc: Document) -> str:
+    return "" if doc.path is None else os.path.basename(os.path.dirname(os.path.abspath(doc.path)))
+
+
+def _trial(value: dict[str, Any], metric: str | None, folder: str) -> Attempts:
+    """folder: the trial's, which has its name."""
     config, agent = inner(inner(value, "config"), "agent"), inner(value, "agent_info")
     about = inner(agent, "model_info")
     name, provider = text(about, "name"), text(about, "provider")
@@ -65,7 +73,7 @@ def _trial(value: dict[str, Any], metric: str | None) -> Attempts:
     effort = inner(config, "kwargs").get("reasoning_effort")
     said = " ".join(p for p in parts if p)
     said += f", reasoning_effort={effort}" if isinstance(effort, str | int) else ""
-    out = Attempts("Harbor", model, said or None)
+    out = Attempts("harbor", model, said or None)
     out.task = text(value, "source")
     rewards = inner(inner(value, "verifier_result"), "rewards")
     score = None
@@ -74,13 +82,13 @@ def _trial(value: dict[str, Any], metric: str | None) -> Attempts:
         score = number(rewards[key], key)
     exception = inner(value, "exception_info")
     kind = text(exception, "exception_type") or "an exception"
-    out.add(value["task_name"], score, attempt=value.get("trial_name"),
+    out.add(value["task_name"], score, attempt=value.get("trial_name") or folder or None,
             error=_error(kind if exception else None, score))  # fmt: skip
     return out
 
 
 def _run(trials: Any, about: dict[str, Any]) -> Attempts:
-    out = Attempts("Terminal-Bench", text(about, "model_name"), text(about, "agent_name"))
+    out = Attempts("terminal-bench", text(about, "model_name"), text(about, "agent_name"))
     out.task = text(about, "dataset_name")
     for n, row in members(trials, "trial"):
         score = number(row.get("is_resolved"), "is_resolved", n)

@@ -1,4 +1,7 @@
-"""Gradings of itemeval: a row a grading of a solution, by a grader or a scorer."""
+"""Gradings of itemeval: a row a grading of a solution, by a grader or a scorer.
+
+Source: itemeval/store/_export.py.
+"""
 
 from __future__ import annotations
 

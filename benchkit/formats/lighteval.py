@@ -1,6 +1,8 @@
 """Details of lighteval and of the Open LLM Leaderboard: a Parquet file a task, a struct of metrics a row.
 
 Older files have no identifier of a document: its place in the file and a hash of its text serve.
+
+Source: lighteval/logging/evaluation_tracker.py, lighteval/logging/info_loggers.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Judgments of LiveBench. Grading again appends: of a question and a model the latest row counts."""
+"""Judgments of LiveBench. Grading again appends: of a question and a model the latest row counts.
+
+A score is from 0 to 1, or -1 where there is none.
+
+Source: livebench/gen_ground_truth_judgment.py, livebench/show_livebench_result.py.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ def sniff(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    out = Attempts("LiveBench")
+    out = Attempts("livebench")
     last: dict[tuple[str, str], tuple[float, float | None, bool, int]] = {}
     count = 0
     for n, row in records(doc):

@@ -32,7 +32,10 @@ def sniff(doc: Document) -> bool:
 
 def _eval(doc: Document) -> bool:
     """Whether it is _eval.json: metrics, results by position, metadata."""
-    return 2 <= len(doc.first) <= 3 and "pass@1" in first(doc) and isinstance(doc.first[1], dict)
+    metrics = first(doc)
+    if "pass@1" not in metrics or "question_id" in metrics:
+        return False
+    return 2 <= len(doc.first) <= 3 and isinstance(doc.first[1], dict)
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:

@@ -1,4 +1,9 @@
-"""Results of OpenCompass with details: an example's verdicts, one a replica."""
+"""Results of OpenCompass with details: an example's verdicts, one a replica.
+
+No model is recorded: it is the name of the folder.
+
+Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     details = list(members(doc.first["details"], "example"))
     found = [v for v in VERDICTS if any(v in d for _, d in details)]
     verdict = choose(choices.metric, found, "--metric", "metric")
-    out = Attempts("OpenCompass")
+    out = Attempts("opencompass")
     out.task = _dataset(doc.path)
     for n, detail in details:
         values: Any = detail.get(verdict)

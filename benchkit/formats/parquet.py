@@ -31,7 +31,7 @@ def values(doc: Document, name: str) -> list[Any]:
         raise InputError(f"column '{column}' stands twice")
     try:
         with doc.source() as file:
-            found = pq.read_table(file, columns=[name]).column(column).to_pylist()
+            found = pq.ParquetFile(file).read(columns=[name]).column(column).to_pylist()
     except (pa.ArrowException, OSError, ValueError) as e:  # UnicodeDecodeError is a ValueError
         raise InputError(f"damaged Parquet data: {' '.join(str(e).split())[:160]}") from None
     return [None if v is None else v[field] for v in found] if field else found

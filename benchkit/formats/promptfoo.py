@@ -2,6 +2,8 @@
 
 A repeated test case gets another number each time, and which repeat it was is not exported. So an item is the test's
 description and variables, and its rows are the attempts of a provider on it in their order.
+
+Source: promptfoo's src/types/index.ts, src/evaluator.ts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""py-irt's responses: a line a subject, with a response an item."""
+"""py-irt's responses: a line a subject, with a response an item.
+
+Source: py_irt/dataset.py.
+"""
 
 from __future__ import annotations
 

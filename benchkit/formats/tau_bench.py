@@ -1,4 +1,9 @@
-"""tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each beside an index."""
+"""tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each beside an index.
+
+tau-bench records no model.
+
+Source: tau_bench/run.py, tau_bench/types.py; tau2/data_model/simulation.py.
+"""
 
 from __future__ import annotations
 
