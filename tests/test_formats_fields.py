@@ -1,0 +1,94 @@
+"""Checked fields of JSON objects, and columns of Parquet files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from native_files import write
+
+from benchkit.errors import InputError
+from benchkit.formats import parquet
+from benchkit.formats.fields import canonical, digest, first, inner, members, records, text
+from benchkit.formats.native import Document, look
+
+
+def document(path: Path) -> Document:
+    doc = look(str(path), "auto", None)
+    assert doc is not None
+    return doc
+
+
+class TestRecords:
+    def test_lines_a_list_or_one_object(self, tmp_path: Path) -> None:
+        rows = [{"a": 1}, {"a": 2}]
+        assert list(records(document(write(tmp_path / "a.jsonl", rows)))) == [(1, rows[0]), (2, rows[1])]
+        assert list(records(document(write(tmp_path / "a.json", rows)))) == [(1, rows[0]), (2, rows[1])]
+        assert list(records(document(write(tmp_path / "b.json", rows[0])))) == [(1, rows[0])]
+        assert list(records(document(write(tmp_path / "b.jsonl", rows[:1])))) == [(1, rows[0])]
+
+    def test_first(self, tmp_path: Path) -> None:
+        for value, want in (([{"a": 1}], {"a": 1}), ({"a": 1}, {"a": 1}), ([], {}), ([[]], {})):
+            assert first(document(write(tmp_path / "a.json", value))) == want
+
+    def test_others_are_named(self) -> None:
+        with pytest.raises(InputError, match="trials are an object, not a list"):
+            list(members({}, "trial"))
+        with pytest.raises(InputError, match="trial 2 is null, not an object"):
+            list(members([{}, None], "trial"))
+
+
+class TestValues:
+    def test_absent_and_null(self) -> None:
+        assert inner({}, "a") == inner({"a": None}, "a") == {}
+        assert text({}, "a") is text({"a": None}, "a") is text({"a": ""}, "a") is None
+        assert inner({"a": {"b": 1}}, "a") == {"b": 1} and text({"a": "b"}, "a") == "b"
+
+    def test_other_kinds(self) -> None:
+        with pytest.raises(InputError, match="row 3: a is a flag, not an object"):
+            inner({"a": True}, "a", 3)
+        with pytest.raises(InputError, match="a is a number, not a text"):
+            text({"a": 0.5}, "a")
+
+    def test_canonical_text_is_the_same_for_equal_values(self) -> None:
+        assert canonical({"b": [1], "a": "ü"}, "x") == canonical({"a": "ü", "b": [1]}, "x") == '{"a":"ü","b":[1]}'
+        deep: list[object] = []
+        for _ in range(300):
+            deep = [deep]
+        for odd in (deep, "\ud800", 10**30):
+            with pytest.raises(InputError, match="row 1: vars is nested too deeply"):
+                canonical(odd, "vars", 1)
+
+    def test_digest(self) -> None:
+        assert digest("abc") == hashlib.sha256(b"abc").hexdigest()[:12] and len(digest("\ud800")) == 12
+
+
+class TestParquet:
+    def test_only_what_is_asked_for(self, tmp_path: Path) -> None:
+        table = pa.table({"a": [1, 2], "s": [{"x": "p", "y": 1}, None], "text": ["long", "longer"]})
+        pq.write_table(table, tmp_path / "a.parquet")
+        doc = document(tmp_path / "a.parquet")
+        assert parquet.values(doc, "a") == [1, 2]
+        assert parquet.values(doc, "s.x") == ["p", None]
+        assert parquet.values(doc, "s") == [{"x": "p", "y": 1}, None]
+        found = parquet.schema(doc)
+        assert parquet.has_field(found, "s", "y") and not parquet.has_field(found, "s", "z")
+        assert not parquet.has_field(found, "a", "x") and not parquet.has_field(found, "b", "x")
+
+    def test_a_column_twice(self, tmp_path: Path) -> None:
+        pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "a.parquet")
+        with pytest.raises(InputError, match="column 'a' stands twice"):
+            parquet.values(document(tmp_path / "a.parquet"), "a")
+
+    def test_damaged_pages(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"a": [json.dumps({"k": k}) for k in range(500)]}), path, compression="zstd")
+        data = bytearray(path.read_bytes())
+        data[40:200] = b"\xff" * 160
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="damaged"):
+            parquet.values(document(path), "a")

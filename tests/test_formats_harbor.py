@@ -1,0 +1,147 @@
+"""Trials of Harbor and of Terminal-Bench's own harness."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Shell
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from native_files import attempts, damaged, reader, scores, survives, write
+
+from benchkit.errors import InputError
+
+
+def trial(task: Any = "hello", name: Any = "hello__a", reward: Any = 1.0, **more: Any) -> dict[str, Any]:
+    return {
+        "id": "u", "task_name": task, "trial_name": name, "trial_uri": "file:///x", "task_id": {"path": "tasks/hello"},
+        "source": "terminal-bench", "task_checksum": "c", "exception_info": None,
+        "config": {"agent": {"name": "terminus-2", "model_name": "openai/gpt-x", "kwargs": {}}},
+        "agent_info": {"name": "terminus-2", "version": "2.0", "model_info": {"name": "gpt-x", "provider": "openai"}},
+        "agent_result": {"cost_usd": 0.1}, "verifier_result": {"rewards": {"reward": reward}},
+    } | more  # fmt: skip
+
+
+def exception(kind: str) -> dict[str, Any]:
+    return {"exception_type": kind, "exception_message": "", "exception_traceback": "", "occurred_at": ""}
+
+
+def old(
+    task: str = "hello", name: str = "hello.1-of-2.run", resolved: Any = True, mode: Any = "unset"
+) -> dict[str, Any]:
+    return {"id": "u", "trial_name": name, "task_id": task, "instruction": "", "is_resolved": resolved,
+            "failure_mode": mode, "parser_results": {"test_a": "passed"}}  # fmt: skip
+
+
+class TestTrials:
+    def test_a_folder_of_trials(self, sh: Shell) -> None:
+        for name, reward in (("hello__a", 1.0), ("hello__b", 0.0)):
+            write(sh.folder / "job" / name / "result.json", trial(name=name, reward=reward))
+            write(sh.folder / "job" / name / "config.json", {"trial_name": name, "trials_dir": "job", "task": {}})
+        write(sh.folder / "job" / "result.json", {"id": "u", "n_total_trials": 2, "stats": {}})
+        write(sh.folder / "job" / "config.json", {"job_name": "job", "jobs_dir": "."})
+        done = sh("bk-matrix job -t json")
+        got = json.loads(done.out)
+        assert got["responses"] == [
+            {"model": "openai/gpt-x", "item": "hello", "attempts": 2, "correct": 1, "cluster": None}
+        ]
+        assert done.err == "" and got["warnings"] == []
+
+    def test_what_formats_without_a_model_hold(self, tmp_path: Path) -> None:
+        """The least that a submission has; the trial's folder has its name."""
+        least = {"task_name": "hello", "task_id": {"git_commit_id": "c"}, "verifier_result": {"rewards": {"reward": 1}},
+                 "agent_result": {"cost_usd": 1}}  # fmt: skip
+        got = attempts(write(tmp_path / "hello__q" / "result.json", least))
+        assert got and (got.model, got.items, got.numbers, got.scores) == (None, ["hello"], ["hello__q"], [1.0])
+
+    def test_the_model_and_the_agent(self, tmp_path: Path) -> None:
+        got = attempts(write(tmp_path / "a.json", trial()))
+        assert got and (got.model, got.settings, got.task) == ("openai/gpt-x", "terminus-2 2.0", "terminal-bench")
+        config = {"agent": {"name": "mine", "model_name": "gpt-z", "kwargs": {"reasoning_effort": "high"}}}
+        got = attempts(write(tmp_path / "a.json", trial(agent_info=None, config=config)))
+        assert got and (got.model, got.settings) == ("gpt-z", "mine, reasoning_effort=high")
+
+    def test_two_agents_are_two_models_where_they_collide(self, sh: Shell) -> None:
+        info = {"name": "other", "version": "1", "model_info": {"name": "gpt-x", "provider": "openai"}}
+        write(sh.folder / "a" / "result.json", trial())
+        write(sh.folder / "b" / "result.json", trial(name="hello__b", agent_info=info))
+        got = json.loads(sh("bk-matrix . -t json").out)["responses"]
+        assert [r["model"] for r in got] == ["openai/gpt-x (other 1)", "openai/gpt-x (terminus-2 2.0)"]
+
+    @pytest.mark.parametrize(
+        ("kind", "rewards", "failed"),
+        (
+            ("AgentTimeoutError", {"reward": 1.0}, False),  # solved in spite of it
+            ("AgentTimeoutError", {"reward": 0.0}, False),  # time is part of the task
+            ("AgentTimeoutError", None, True),  # never judged
+            ("NonZeroAgentExitCodeError", {"reward": 1.0}, False),
+            ("NonZeroAgentExitCodeError", {"reward": 0.0}, True),
+            ("VerifierTimeoutError", None, True),
+            (None, {"reward": 0.0}, False),
+            (None, None, False),  # not scored
+        ),
+    )
+    def test_errors(self, tmp_path: Path, kind: str | None, rewards: Any, failed: bool) -> None:
+        one = trial(verifier_result={"rewards": rewards}, exception_info=exception(kind) if kind else None)
+        got = attempts(write(tmp_path / "a.json", one))
+        assert got and got.errors == [failed] and (got.scores[0] is None) == (rewards is None)
+
+    def test_several_rewards(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", trial(verifier_result={"rewards": {"tests": 0.5, "style": 1}}))
+        with pytest.raises(InputError, match=r"several rewards \(style, tests\): choose one with --metric"):
+            attempts(path)
+        assert scores(attempts(path, metric="tests")) == {"hello": [0.5]}
+
+
+class TestRuns:
+    def test_results_of_a_run(self, sh: Shell) -> None:
+        rows = [old(), old(name="hello.2-of-2.run", resolved=False), old("b", "b.1", False, "agent_timeout"),
+                old("c", "c.1", None, "test_timeout"), old("d", "d.1", False, "unknown_agent_error")]  # fmt: skip
+        write(sh.folder / "run" / "results.json", {"id": "u", "results": rows, "n_resolved": 1, "accuracy": 0.2})
+        about = {"run_id": "r", "dataset_path": "x", "agent_name": "terminus", "model_name": "gpt-x"}
+        write(sh.folder / "run" / "run_metadata.json", about)
+        inside = write(sh.folder / "run" / "hello" / "hello.1-of-2.run" / "results.json", old())
+        assert attempts(inside) is None
+        assert "2 of 5 attempts ended in an error (the first in row 4)" in sh("bk-matrix run", rc=2).err
+        got = json.loads(sh("bk-matrix run --errors drop -t json").out)["responses"]
+        assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == [
+            ("gpt-x", "b", 1, 0), ("gpt-x", "hello", 2, 1),
+        ]  # fmt: skip
+
+    def test_a_trial_alone(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "results.json", old())
+        assert reader(path) == "harbor" and scores(attempts(path)) == {"hello": [1.0]}
+
+    def test_an_empty_run(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "results.json", {"results": [], "n_resolved": 0, "n_unresolved": 0})
+        assert scores(attempts(path)) == {}
+
+
+class TestHostile:
+    @pytest.mark.parametrize(
+        ("document", "said"),
+        (
+            (trial(task=None), "item is null"),
+            (trial(reward="1"), 'reward is "1", which is no score'),
+            (trial(verifier_result=[]), "verifier_result is a list, not an object"),
+            (trial(verifier_result={"rewards": 1}), "rewards is a number, not an object"),
+            (trial(exception_info="x"), "exception_info is a text, not an object"),
+            (trial(agent_info={"name": 3}), "name is a number, not a text"),
+            ({"results": [old(), None]}, "trial 2 is null, not an object"),
+            ({"results": [old(resolved="yes")]}, 'row 1: is_resolved is "yes", which is no score'),
+            ({"results": [old(mode=3)]}, "row 1: failure_mode is a number, not a text"),
+        ),
+    )
+    def test_one_clear_line(self, tmp_path: Path, document: Any, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            attempts(write(tmp_path / "a.json", document))
+
+    @settings(max_examples=150)
+    @given(st.data())
+    def test_damaged(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        known = (trial(exception_info=exception("x")), {"results": [old(), old(name="x")]}, old())
+        path = write(tmp_path_factory.mktemp("h") / "a.json", data.draw(damaged(data.draw(st.sampled_from(known)))))
+        survives(path, errors="drop", unscored="wrong", duplicates="first")

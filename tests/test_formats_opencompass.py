@@ -1,0 +1,73 @@
+"""Results of OpenCompass with details: the replicas of an example are its attempts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Shell
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from native_files import attempts, damaged, reader, scores, survives, write
+
+from benchkit.errors import InputError
+
+
+def results(*details: Any, **more: Any) -> dict[str, Any]:
+    return {"accuracy": 50.0, "details": list(details)} | more
+
+
+def example(item: Any = "math_0", *verdicts: Any, key: str = "correct", **more: Any) -> dict[str, Any]:
+    return {"example_abbr": item, "pred": ["1"] * len(verdicts), key: list(verdicts)} | more
+
+
+class TestRead:
+    def test_replicas_are_attempts(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", results(example("math_0", True, False), example("math_1", 1, 1)))
+        got = attempts(path)
+        assert reader(path) == "opencompass" and scores(got) == {"math_0": [1.0, 0.0], "math_1": [1.0, 1.0]}
+        assert got and got.numbers == ["0", "1"] * 2 and got.task is None
+
+    @pytest.mark.parametrize("key", ("correct", "is_correct", "cascade_correct"))
+    def test_verdicts(self, tmp_path: Path, key: str) -> None:
+        document = results({"example_abbr": "a", key: True}, example("b", None, key=key))
+        assert scores(attempts(write(tmp_path / "a.json", document))) == {"a": [1.0], "b": [None]}
+
+    def test_several_verdicts_must_be_chosen(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", results(example("a", False, is_correct=[True])))
+        with pytest.raises(InputError, match=r"several metrics \(correct, is_correct\): choose one with --metric"):
+            attempts(path)
+        assert scores(attempts(path, metric="is_correct")) == {"a": [1.0]}
+
+    def test_folders_name_the_model_and_the_dataset(self, sh: Shell) -> None:
+        for model in "ab":
+            for data in ("aime_v1.1", "math"):
+                write(sh.folder / "out" / "results" / model / f"{data}.json", results(example("x_0", model == "a")))
+        assert "several tasks (aime_v1.1, math)" in sh("bk-matrix out --model-from path", rc=2).err
+        got = json.loads(sh("bk-matrix out --model-from path --task math -t json").out)["responses"]
+        assert [(r["model"], r["correct"]) for r in got] == [("a", 1), ("b", 0)]
+
+
+class TestHostile:
+    @pytest.mark.parametrize(
+        ("document", "said"),
+        (
+            (results(example("a", True), 3), "example 2 is a number, not an object"),
+            (results(example("a", "yes")), 'row 1: correct is "yes", which is no score'),
+            (results(example("a")), "row 1: an example without a verdict"),
+            (results(example(None, True)), "row 1: item is null"),
+            (results({"example_abbr": "a", "pred": "1"}), "no metric found"),
+        ),
+    )
+    def test_one_clear_line(self, tmp_path: Path, document: Any, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            attempts(write(tmp_path / "a.json", document))
+
+    @settings(max_examples=100)
+    @given(st.data())
+    def test_damaged(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        document = data.draw(damaged(results(example("a", True, False), example("b", True))))
+        path = write(tmp_path_factory.mktemp("o") / "a.json", document)
+        survives(path, unscored="drop", duplicates="first")
