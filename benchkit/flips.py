@@ -150,6 +150,40 @@ def convolution_tails(sizes: Ints, ws: Iterable[int]) -> dict[int, float]:
     return {w: math.ldexp(float(counts[: w + 1].sum()), exponent) for w in wanted}
 
 
+def _binomial_mass(m: int) -> tuple[int, Floats]:
+    """P(Bin(m, 1/2) = first + i) where a float64 differs from 0; from the mode outwards, by ratios of neighbours."""
+    middle = m // 2
+    up = np.arange(middle, m, dtype=np.float64)
+    upper = np.cumprod((m - up) / (up + 1.0))
+    upper = np.concatenate([[1.0], upper[upper > 0.0]])
+    both = 1 if m % 2 == 0 else 2  # modes, which the lower half leaves out
+    mass = np.concatenate([upper[both:][::-1], upper])
+    first = middle - (upper.size - both)
+    return first, mass / mass.sum()
+
+
+def mixture_tail(sizes: Ints, w: int) -> float:
+    """P(T <= w) for very many terms of few distinct values: a binomial mass for each value, convolved.
+
+    Only the part is kept where a float64 differs from 0, some 38 standard deviations on either side. NaN where that
+    would take more than MOST additions.
+    """
+    values, repeats = np.unique(sizes, return_counts=True)
+    spread = 76 * np.sqrt(np.cumsum(values.astype(np.float64) ** 2 * repeats) / 4)
+    if float((spread * np.minimum(repeats, 38 * np.sqrt(repeats))).sum()) > MOST:
+        return math.nan
+    first, mass = 0, np.ones(1)
+    for v, m in zip(values.tolist(), repeats.tolist(), strict=True):
+        start, row = _binomial_mass(m)
+        padded = np.zeros(-(-mass.size // v) * v)
+        padded[: mass.size] = mass
+        columns = [np.convolve(padded[r::v], row) for r in range(v)]
+        mass = np.stack(columns, axis=1).ravel()
+        kept = np.flatnonzero(mass)
+        first, mass = first + v * start + int(kept[0]), mass[kept[0] : kept[-1] + 1]
+    return float(mass[: max(0, w - first + 1)].sum())
+
+
 def middle_tail(sizes: Ints, w: int) -> float:
     """P(T <= w) by sorting the 2^(k/2) sums of each half of the terms: exact, k <= 40."""
     halves = []
@@ -213,7 +247,7 @@ def lower_tails(sizes: Ints, k: Ints, total: Ints, w: Ints) -> Floats:
     for i in np.flatnonzero(live & ~unit).tolist():
         how = _countable(int(k[i]), int(need[i]))
         if how == "no":
-            tails[i] = np.nan
+            tails[i] = mixture_tail(sizes[i][sizes[i] > 0], int(need[i]))
         elif how == "middle":
             tails[i] = middle_tail(sizes[i][sizes[i] > 0], int(need[i]))
         else:

@@ -69,6 +69,21 @@ class TestTheory:
         if set(sizes) == {1}:
             assert got == flips.binomial_tails(len(sizes), [w])[w]
 
+    @pytest.mark.parametrize(("k", "top"), [(1, 1), (7, 3), (60, 9), (400, 4), (1500, 12)])
+    @pytest.mark.parametrize("share", [0.1, 0.44, 0.499])
+    def test_masses_of_few_values_agree(self, k, top, share):
+        sizes = np.random.default_rng(k).integers(1, top + 1, k)
+        w = int(sizes.sum() * share)
+        want = flips.convolution_tails(sizes, [w])[w]
+        assert flips.mixture_tail(sizes, w) == pytest.approx(want, rel=1e-12, abs=1e-300)
+
+    def test_hundreds_of_thousands_of_items_are_counted(self):
+        d = np.random.default_rng(1).integers(-4, 5, 200_000)
+        got = flips.sign_flip(Differences(d[None, :], np.zeros(1, dtype=int)), "greater")
+        assert np.isnan(got.se[0])
+        z = (d.sum() - 0.5) / math.sqrt((d.astype(float) ** 2).sum())
+        assert got.p[0] == pytest.approx(math.erfc(z / math.sqrt(2)) / 2, rel=1e-3)
+
     @given(rows)
     def test_sides_complement(self, d):
         d = d or [0]
