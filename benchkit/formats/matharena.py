@@ -99,6 +99,8 @@ def _rows(doc: Document, columns: list[str]) -> Iterator[tuple[int, dict[str, An
         yield from ((n, {c: row.get(c) for c in columns}) for n, row in doc.rows())
         return
     found = [parquet.values(doc, c) for c in columns]
+    if len({len(c) for c in found}) > 1:
+        raise InputError("damaged Parquet data: columns of different lengths")
     yield from ((n, dict(zip(columns, row, strict=True))) for n, row in enumerate(zip(*found, strict=True), 1))
 
 

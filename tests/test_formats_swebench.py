@@ -1,0 +1,224 @@
+"""SWE-bench: what each kind of file says of an instance, and what it leaves unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import DATA, Shell
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from native_files import attempts, damaged, reader, scores, survives, write
+
+from benchkit.errors import InputError
+from benchkit.formats.swebench import repository
+
+PRO = DATA / "native" / "swebench_pro" / "gpt-4o-paper.eval_results.json"
+
+RESULTS = {
+    "no_generation": ["django__django-1"],
+    "no_logs": ["django__django-2"],
+    "resolved": ["astropy__astropy-2", "django__django-3"],
+}
+ALL = frozenset(["django__django-1", "django__django-2", "django__django-3", "astropy__astropy-2", "sympy__sympy-9"])
+LEGACY = {
+    "generated": ["a__a-1", "a__a-2", "a__a-3", "a__a-4"],
+    "with_logs": ["a__a-1", "a__a-2", "a__a-3", "a__a-4"],
+    "applied": ["a__a-1", "a__a-3", "a__a-4"],
+    "no_apply": ["a__a-2"],
+    "test_timeout": ["a__a-3"],
+    "no_generation": ["a__a-5"],
+    "resolved": ["a__a-1"],
+}
+REPORT = {
+    "schema_version": 2,
+    "total_instances": 8,
+    "submitted_ids": [f"a__a-{k}" for k in range(1, 8)],
+    "completed_ids": ["a__a-1", "a__a-2", "a__a-6"],
+    "incomplete_ids": ["c__c-8"],
+    "empty_patch_ids": ["a__a-3"],
+    "resolved_ids": ["a__a-1"],
+    "unresolved_ids": ["a__a-2"],
+    "error_ids": ["a__a-4"],
+    "infra_failure_ids": ["a__a-5"],
+    "ambiguous_failure_ids": ["a__a-2"],
+    "failure_reasons": {"a__a-2": "no_tests_collected"},
+}
+DETAILS = {
+    "astropy__astropy-1": {"cost": 0.4, "api_calls": 31, "resolved": True},
+    "astropy__astropy-2": {"cost": 0.1, "api_calls": 3, "resolved": False},
+}
+INSTANCE = {
+    "sympy__sympy-7": {
+        "patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True, "resolved": True,
+        "tests_status": {"FAIL_TO_PASS": {"success": [], "failure": []}},
+    }
+}  # fmt: skip
+
+
+class TestPro:
+    """35 of the 619 instances of SWE-bench Pro's file for GPT-4o, of all its repositories; 13 are resolved."""
+
+    def test_flags_by_instance(self, sh: Shell) -> None:
+        assert "records no model" in sh(f"bk-matrix {PRO}", rc=2).err
+        got = json.loads(sh(f"bk-matrix {PRO} --model gpt-4o -t json").out)["responses"]
+        assert len(got) == 35 and sum(r["correct"] for r in got) == 13
+        assert {r["cluster"] for r in got} == {
+            "NodeBB__NodeBB", "ansible__ansible", "element-hq__element-web", "flipt-io__flipt",
+            "future-architect__vuls", "gravitational__teleport", "internetarchive__openlibrary",
+            "navidrome__navidrome", "protonmail__webclients", "qutebrowser__qutebrowser", "tutao__tutanota",
+        }  # fmt: skip
+
+    def test_null_is_not_scored(self, tmp_path: Path) -> None:
+        assert scores(attempts(write(tmp_path / "a.json", {"a__b-1": True, "a__b-2": None}))) == {
+            "a__b-1": [1.0],
+            "a__b-2": [None],
+        }
+
+
+class TestResults:
+    def test_all_instances_must_be_told(self, sh: Shell) -> None:
+        write(sh.folder / "results.json", RESULTS)
+        assert "name all of them with --items FILE" in sh("bk-matrix results.json --model m", rc=2).err
+        (sh.folder / "ids").write_text("\n".join(ALL))
+        got = json.loads(sh("bk-matrix results.json --model m --items ids -t json").out)["responses"]
+        assert {r["item"]: r["correct"] for r in got} == {i: i in RESULTS["resolved"] for i in ALL}
+        (sh.folder / "ids").write_text("\n".join(sorted(ALL)[1:]))
+        assert f"item '{sorted(ALL)[0]}' not in --items" in sh("bk-matrix results.json --model m --items ids", rc=2).err
+
+    def test_what_was_not_evaluated_is_an_error_only_where_that_is_decided(self, sh: Shell) -> None:
+        write(sh.folder / "results.json", RESULTS)
+        (sh.folder / "ids").write_text("\n".join(ALL))
+        call = "bk-matrix results.json --model m --items ids -t json"
+        for errors, n, failed in (("", 5, None), ("--errors wrong", 5, 1), ("--errors drop", 4, 1)):
+            got = json.loads(sh(f"{call} {errors}").out)
+            assert len(got["responses"]) == n and sum(r["correct"] for r in got["responses"]) == 2
+            assert got["sources"][0].get("failed") == failed
+
+    def test_legacy(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "results.json", LEGACY)
+        items = frozenset([f"a__a-{k}" for k in range(1, 7)])
+        got = attempts(path, items=items)
+        assert scores(got) == {i: [float(i == "a__a-1")] for i in items}
+        assert got is not None and not any(got.errors)
+        got = attempts(path, items=items, errors="drop")
+        assert got is not None and [i for i, e in zip(got.items, got.errors, strict=True) if e] == ["a__a-3"]
+
+    @pytest.mark.parametrize("name", ("no_generation", "no_logs", "no_apply"))
+    def test_contradictions(self, tmp_path: Path, name: str) -> None:
+        path = write(tmp_path / "a.json", {"applied": [], "resolved": ["a__a-1"], name: ["a__a-1"]})
+        with pytest.raises(InputError, match=f"instance 'a__a-1' is in resolved and in {name}"):
+            attempts(path, items=frozenset(["a__a-1"]))
+
+    def test_summaries_go_with_it(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "resolved_by_repo.json", {"astropy/astropy": {"resolved": 2, "total": 6}})
+        assert reader(path) == "swebench" and attempts(path) is None
+
+
+class TestReport:
+    def test_statuses(self, sh: Shell) -> None:
+        """1 resolved; 2 unresolved and 3 an empty patch are wrong; 4, 5 and 6 errors; 8 not submitted, 7 nowhere."""
+        write(sh.folder / "m.run.json", REPORT)
+        got = attempts(sh.folder / "m.run.json")
+        assert got is not None and got.skipped == {
+            "instance not submitted": 1,
+            "submitted instance in no other list": 1,
+        }
+        assert "3 of 6 attempts ended in an error" in sh("bk-matrix m.run.json --model m", rc=2).err
+        dropped = json.loads(sh("bk-matrix m.run.json --model m --errors drop -t json").out)
+        assert [(r["item"], r["correct"]) for r in dropped["responses"]] == [
+            ("a__a-1", 1),
+            ("a__a-2", 0),
+            ("a__a-3", 0),
+        ]
+        assert dropped["sources"][0]["failed"] == 3
+        wrong = json.loads(sh("bk-matrix m.run.json --model m --errors wrong -t json").out)["responses"]
+        assert [r["correct"] for r in wrong] == [1, 0, 0, 0, 0, 0]
+
+    def test_an_error_is_none_that_is_wrong(self, tmp_path: Path) -> None:
+        """An instance may be unresolved and an infrastructure failure: then it is the failure."""
+        path = write(tmp_path / "a.json", REPORT | {"infra_failure_ids": ["a__a-2"], "error_ids": []})
+        got = attempts(path)
+        assert got is not None and got.errors[got.items.index("a__a-2")]
+
+    @pytest.mark.parametrize("name", ("unresolved_ids", "empty_patch_ids", "error_ids", "incomplete_ids"))
+    def test_contradictions(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(InputError, match="instance 'a__a-1' is in "):
+            attempts(write(tmp_path / "a.json", REPORT | {name: ["a__a-1"]}))
+
+    def test_lists_that_are_absent_are_empty(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", {"resolved_ids": ["a__a-1", "a__a-1"], "unresolved_ids": ["a__a-2"]})
+        assert scores(attempts(path)) == {"a__a-1": [1.0], "a__a-2": [0.0]}
+
+
+class TestInstances:
+    def test_details(self, tmp_path: Path) -> None:
+        got = attempts(write(tmp_path / "per_instance_details.json", DETAILS))
+        assert scores(got) == {"astropy__astropy-1": [1.0], "astropy__astropy-2": [0.0]}
+        assert got is not None and got.model is None and got.clusters == ["astropy__astropy"] * 2
+
+    def test_reports_of_a_run_are_one_table(self, sh: Shell) -> None:
+        for k in range(3):
+            item = f"sympy__sympy-{k}"
+            report = {item: INSTANCE["sympy__sympy-7"] | {"resolved": k == 1, "infra_failure": k == 2}}
+            write(sh.folder / "logs" / item / "report.json", report)
+        got = json.loads(sh("bk-matrix logs --model m --errors drop -t json").out)["responses"]
+        assert [(r["item"], r["correct"]) for r in got] == [("sympy__sympy-0", 0), ("sympy__sympy-1", 1)]
+
+
+class TestRepository:
+    @pytest.mark.parametrize(
+        ("item", "want"),
+        (
+            ("django__django-11099", "django__django"),
+            ("scikit-learn__scikit-learn-10297", "scikit-learn__scikit-learn"),
+            ("Automattic__wp-calypso-21409", "Automattic__wp-calypso"),
+            (f"instance_future-architect__vuls-{'7e91f5ef' * 5}", "future-architect__vuls"),
+            (f"instance_NodeBB__NodeBB-{'0' * 40}-vnan", "NodeBB__NodeBB"),
+            (f"instance_element-hq__element-web-{'a' * 40}-v{'b' * 40}", "element-hq__element-web"),
+            ("x", None),
+        ),
+    )
+    def test_clusters(self, item: str, want: str | None) -> None:
+        assert repository(item) == want
+
+
+class TestHostile:
+    @pytest.mark.parametrize(
+        ("document", "said"),
+        (
+            (RESULTS | {"no_logs": 3}, "no_logs is a number, not a list"),
+            (RESULTS | {"resolved": ["a__a-1", None]}, "resolved 2 is null, no instance"),
+            (REPORT | {"error_ids": {"a": 1}}, "error_ids is an object, not a list"),
+            (DETAILS | {"x__x-1": 3}, "row 3: x__x-1 is a number, not an object"),
+            (DETAILS | {"x__x-1": {"resolved": "no"}}, "row 3: resolved of x__x-1 is a text, not a flag"),
+            ({"x__x-1": True, "x__x-2": 1}, "row 2: x__x-2 is a number, not a flag"),
+        ),
+    )  # fmt: skip
+    def test_one_clear_line(self, tmp_path: Path, document: Any, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            attempts(write(tmp_path / "a.json", document), items=ALL)
+
+    @pytest.mark.parametrize(
+        "document",
+        (
+            {"resolved": ["a"], "model": "m"},
+            {"a": True, "b": False},
+            {"model": "m", "item": "a__b-1", "resolved": True},
+            {"m__x-1": {"score": 1}},
+            {"a": {"resolved": True}},
+        ),
+    )
+    def test_documents_of_others_are_not(self, tmp_path: Path, document: Any) -> None:
+        assert reader(write(tmp_path / "a.json", document)) != "swebench"
+
+    @settings(max_examples=150)
+    @given(st.data())
+    def test_damaged_files(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        document = data.draw(
+            st.sampled_from((RESULTS, LEGACY, REPORT, DETAILS, INSTANCE, {"a__b-1": True, "a__b-2": False}))
+        )
+        path = write(tmp_path_factory.mktemp("swe") / "a.json", data.draw(damaged(document)))
+        survives(path, items=ALL, unscored="drop", errors=data.draw(st.sampled_from(("drop", "wrong"))))
