@@ -63,14 +63,14 @@ def _objects(rows: list[Any]) -> bool:
     return bool(rows) and isinstance(rows[0], dict)
 
 
-def is_lines(source: Open) -> bool:
+def is_lines(source: Open, parse: Callable[[bytes], Any] = orjson.loads) -> bool:
     """Whether the first line is an object of its own and another line follows."""
     with source() as f:
         filled = (line for line in f if line.removeprefix(b"\xef\xbb\xbf").strip())
         first, second = next(filled, b""), next(filled, None)
     try:
-        return second is not None and isinstance(orjson.loads(first.removeprefix(b"\xef\xbb\xbf")), dict)
-    except orjson.JSONDecodeError:
+        return second is not None and isinstance(parse(first.removeprefix(b"\xef\xbb\xbf")), dict)
+    except (ValueError, InputError):
         return False
 
 

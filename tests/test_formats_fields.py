@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from native_files import write
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.fields import canonical, digest, first, inner, members, records, text
-from benchkit.formats.native import Document, look
+from benchkit.formats.native import Document, identifier, look, parse
 
 
 def document(path: Path) -> Document:
@@ -65,6 +66,39 @@ class TestValues:
 
     def test_digest(self) -> None:
         assert digest("abc") == hashlib.sha256(b"abc").hexdigest()[:12] and len(digest("\ud800")) == 12
+
+
+class TestParse:
+    def test_words_that_python_writes_for_numbers(self) -> None:
+        got = parse(b'\xef\xbb\xbf{"a": [NaN, -Infinity, 1], "NaN": "\\"NaN Infinity", "n": 9007199254740993}')
+        assert math.isnan(got["a"][0]) and got["a"][1:] == [-math.inf, 1]
+        assert got["NaN"] == '"NaN Infinity' and got["n"] == 9007199254740993
+
+    @pytest.mark.parametrize("nan", ("1", "NaN"))
+    @pytest.mark.parametrize(
+        "value",
+        (b"1" + b"0" * 400, b"1" * 5000, b"1e999", b'"\\ud800"', b"[" * 99999, b'"a', b"nan", b"01", b"", b'"\xff"'),
+    )
+    def test_all_else_is_as_strict_with_them(self, nan: str, value: bytes) -> None:
+        with pytest.raises(InputError, match=r"damaged or cut JSON: .* at line 1, column") as e:
+            parse(b'{"a": %s, "b": %s}' % (nan.encode(), value))
+        assert "\n" not in str(e.value)
+
+    @pytest.mark.parametrize("nan", ("1", "NaN"))
+    def test_large_numbers(self, nan: str) -> None:
+        got = parse(b"[%s, 18446744073709551615, 18446744073709551616, -9223372036854775808]" % nan.encode())[1:]
+        assert got == [2**64 - 1, 2.0**64, -(2**63)] and [type(x) for x in got] == [int, float, int]
+
+    def test_lines_that_begin_with_them(self, tmp_path: Path) -> None:
+        doc = document(write(tmp_path / "a.jsonl", [{"a": math.nan}, {"a": 1}]))
+        assert doc.kind == "ndjson" and len(list(doc.rows())) == 2
+
+    def test_an_identifier_without_end(self) -> None:
+        deep: list[object] = []
+        for _ in range(3000):
+            deep = [deep]
+        with pytest.raises(InputError, match="row 1: item is lists in lists without end, which is no identifier"):
+            identifier(deep, "item", 1)
 
 
 class TestParquet:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -30,6 +31,7 @@ from benchkit.wire import read_bytes
 HEAD = 1 << 16
 ZIP = b"PK\x03\x04"
 LARGEST = 1 << 30  # bytes of one JSON document, unpacked
+NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
 
 
 class Document(NamedTuple):
@@ -88,12 +90,13 @@ class Attempts:
 
     model: the name that the file records for all its rows, or None. settings: what else tells this run from others of
     the model (effort, agent), appended to the name only where two runs would collide. task: the benchmark's name,
-    where the file holds one. format: as reported. skipped: what was left out, by reason.
+    where the file holds one. folder: the run's own, where that is not the file's. format: as reported. skipped: what was left out, by reason.
     """
 
     def __init__(self, format: str, model: str | None = None, settings: str | None = None) -> None:
         self.format, self.model, self.settings = format, model, settings
         self.task: str | None = None
+        self.folder: str | None = None
         self.models: list[str | None] = []
         self.items: list[str] = []
         self.numbers: list[str | None] = []
@@ -145,7 +148,7 @@ def identifier(value: Any, what: str, line: int | None = None) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     place = "" if line is None else f"row {line}: "
-    raise InputError(f"{place}{what} is {json.dumps(value, default=str)[:40]}, which is no identifier")
+    raise InputError(f"{place}{what} is {_shown(value)}, which is no identifier")
 
 
 def number(value: Any, what: str, line: int | None = None) -> float | None:
@@ -153,7 +156,14 @@ def number(value: Any, what: str, line: int | None = None) -> float | None:
     if value is None or isinstance(value, bool | int | float):
         return None if value is None or value != value else float(value)
     place = "" if line is None else f"row {line}: "
-    raise InputError(f"{place}{what} is {json.dumps(value, default=str)[:40]}, which is no score")
+    raise InputError(f"{place}{what} is {_shown(value)}, which is no score")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, default=str)[:40]
+    except RecursionError:
+        return "lists in lists without end"
 
 
 def choose(wanted: str | None, found: list[str], option: str, what: str) -> str:
@@ -180,11 +190,25 @@ def parse(data: bytes, place: str = "") -> Any:
         strict = e
     if any(word in text for word in (b"NaN", b"Infinity")):
         try:
-            return json.loads(text)
+            orjson.loads(NOT_JSON.sub(_zero, text))  # all else is as strict as without these words
+            return json.loads(text, parse_int=_whole)
+        except orjson.JSONDecodeError as e:
+            strict = e
         except (ValueError, RecursionError):
             pass
     where = f"column {strict.colno}" if place.startswith("line") else f"line {strict.lineno}, column {strict.colno}"
     raise InputError(f"{place}damaged or cut JSON: {strict.msg} at {where}") from None
+
+
+def _zero(word: re.Match[bytes]) -> bytes:
+    """A number as long as the word that is none; a text as it is."""
+    return word[0] if word[0].startswith(b'"') else b"0".ljust(len(word[0]))
+
+
+def _whole(digits: str) -> int | float:
+    """An integer as orjson reads it: a float beyond 64 bits."""
+    value = int(digits)
+    return value if -(2**63) <= value < 2**64 else float(value)
 
 
 def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
@@ -208,7 +232,7 @@ def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
     if from_ in ("csv", "tsv") or text[:1] not in (b"{", b"["):
         return None
     doc = Document(path, "ndjson", None, (), data)
-    if from_ != "json" and text[:1] == b"{" and jsontext.is_lines(lambda: doc.source()):
+    if from_ != "json" and text[:1] == b"{" and jsontext.is_lines(doc.source, parse):
         return doc._replace(first=next(doc.rows())[1])
     with doc.source() as whole:
         return doc._replace(kind="json", first=parse(whole.read()))
