@@ -134,7 +134,6 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None
     data = unpacked(name)
     doc = look(name, args.from_, data)
     reader = registry.find(doc) if doc else None
-    told = naming.fallback(args, name)
     if doc and reader:
         if choices.columns:
             role = next(iter(choices.columns))
@@ -142,7 +141,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None
         got = reader.read(doc, choices)
         if got is None:
             return None
-        tab, failed = tabular(got, doc, choices, told)
+        tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
         cells = long.read(tab, LONG, choices)
         cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped, settings=got.settings)
         return _Source(cells, {}, [], got.task)
@@ -150,7 +149,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
     tab = open_source(name, args.from_, data, unterminated=args.allow_unterminated)
     try:
-        return _Source(read(tab, choices, told), tab.meta, tab.notes, None)
+        return _Source(read(tab, choices, naming.fallback(args, name)), tab.meta, tab.notes, None)
     except pl.exceptions.PolarsError as e:
         fault = e.__context__ if isinstance(e.__context__, InputError) else None
         raise fault or InputError(

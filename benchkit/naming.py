@@ -13,6 +13,7 @@ from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
 from benchkit.tables import Column, Table
 
+ENDINGS = (".gz", ".zst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".eval")
 MAP = Table(
     "model map",
     "models",
@@ -21,17 +22,22 @@ MAP = Table(
 )
 
 
-def fallback(args: Namespace, path: str | None) -> str | None:
-    """The model's name where a source records none: --model, or a part of its path; None where nothing was said."""
+def fallback(args: Namespace, path: str | None, folder: str | None = None) -> str | None:
+    """The model's name where a source records none: --model, or a part of its path; None where nothing was said.
+
+    folder: the run's, where it is not the one that holds the file.
+    """
     if args.model is not None or args.model_from is None:
         return None if args.model is None else str(args.model)
     if path in (None, "-"):
         raise InputError("--model-from: standard input has no path", where="")
     whole = os.path.abspath(str(path))
     if args.model_from == "path":
-        return os.path.basename(os.path.dirname(whole)) or None
+        return os.path.basename(os.path.dirname(whole) if folder is None else os.path.abspath(folder)) or None
     name = os.path.basename(whole)
-    return name[: name.index(".")] if "." in name[1:] else name
+    while name.lower().endswith(ENDINGS):
+        name = name[: name.rindex(".")]
+    return name
 
 
 def item_list(name: str | None) -> frozenset[str] | None:

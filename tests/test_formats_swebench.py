@@ -222,3 +222,21 @@ class TestHostile:
         )
         path = write(tmp_path_factory.mktemp("swe") / "a.json", data.draw(damaged(document)))
         survives(path, items=ALL, unscored="drop", errors=data.draw(st.sampled_from(("drop", "wrong"))))
+
+
+def test_the_run_s_folder_is_the_model(tmp_path):
+    """--model-from path: the submission, and the model of a run, not the folder that happens to hold the file."""
+    from conftest import Shell
+
+    run = Shell(tmp_path)
+    for folder in ("20240101_agent/results", "run/gpt-x/a__a-1"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "20240101_agent/results/results.json").write_text(
+        '{"no_generation":[],"no_logs":[],"resolved":["a__a-1"]}'
+    )
+    (tmp_path / "run/gpt-x/a__a-1/report.json").write_text(
+        '{"a__a-1":{"patch_is_None":false,"patch_exists":true,"patch_successfully_applied":true,"resolved":true}}'
+    )
+    (tmp_path / "items.txt").write_text("a__a-1\n")
+    text = run("bk-matrix --items items.txt --model-from path 20240101_agent run --to csv").out.decode()
+    assert {line.split(",")[0] for line in text.splitlines()[1:]} == {"20240101_agent", "gpt-x"}

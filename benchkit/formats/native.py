@@ -90,7 +90,8 @@ class Attempts:
 
     model: the name that the file records for all its rows, or None. settings: what else tells this run from others of
     the model (effort, agent), appended to the name only where two runs would collide. task: the benchmark's name,
-    where the file holds one. folder: the run's own, where that is not the file's. format: as reported. skipped: what was left out, by reason.
+    where the file holds one. folder: the run's own, where that is not the file's. format: as reported. skipped: what
+    was left out, by reason.
     """
 
     def __init__(self, format: str, model: str | None = None, settings: str | None = None) -> None:

@@ -20,6 +20,7 @@ Source: swebench/harness/reporting.py and grading.py; SWE-bench/experiments; SWE
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -65,8 +66,19 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if form == "summary":
         return None
     if form == "results":
-        return _results(doc.first, choices)
-    return _report(doc.first) if form == "report" else _instances(doc.first, form == "pro")
+        out = _results(doc.first, choices)
+    else:
+        out = _report(doc.first) if form == "report" else _instances(doc.first, form == "pro")
+    if doc.path and form != "pro":
+        out.folder = _run(doc.path)
+    return out
+
+
+def _run(path: str) -> str:
+    """The run's folder: <submission>/results/results.json, .../<run>/<model>/<instance>/report.json."""
+    folder, name = os.path.split(os.path.abspath(path))
+    inside = os.path.basename(folder) == "results" or name == "report.json"
+    return os.path.dirname(folder) if inside else folder
 
 
 def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
