@@ -57,6 +57,13 @@ class TestTrials:
         got = attempts(write(tmp_path / "hello__q" / "result.json", least))
         assert got and (got.model, got.items, got.numbers, got.scores) == (None, ["hello"], ["hello__q"], [1.0])
 
+    def test_the_run_s_folder_is_the_job(self, sh: Shell) -> None:
+        for k in range(2):
+            one = trial(name=None, agent_info=None, config=None)
+            write(sh.folder / "gpt-x" / f"hello__{k}" / "result.json", one)
+        got = json.loads(sh("bk-matrix gpt-x --model-from path -t json").out)["responses"]
+        assert [(r["model"], r["attempts"]) for r in got] == [("gpt-x", 2)]
+
     def test_the_model_and_the_agent(self, tmp_path: Path) -> None:
         got = attempts(write(tmp_path / "a.json", trial()))
         assert got and (got.model, got.settings, got.task) == ("openai/gpt-x", "terminus-2 2.0", "terminal-bench")

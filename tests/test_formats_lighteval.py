@@ -98,7 +98,7 @@ class TestNames:
     def test_leaderboard_results_lie_above(self, tmp_path: Path) -> None:
         path = parquet(tmp_path / "details_org__m" / DATE / NAME, LEADERBOARD)
         got = attempts(path, metric="acc")
-        assert got and got.model is None
+        assert got and got.model is None and got.folder == str(tmp_path / "details_org__m")
         write(tmp_path / "details_org__m" / f"results_{DATE}.json", general(model_name="org/m"))
         got = attempts(path, metric="acc")
         assert got and got.model == "org/m"

@@ -88,7 +88,8 @@ class TestSimulations:
         got = json.loads(sh("bk-matrix . -t json").out)["responses"]
         assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == [("gpt-x", "0", 2, 1)]
         (sh.folder / "results.json").unlink()
-        assert scores(attempts(one)) == {"0": [0.0]}
+        alone = attempts(one)
+        assert scores(alone) == {"0": [0.0]} and alone and alone.folder == str(sh.folder)
 
 
 class TestHostile:

@@ -49,7 +49,10 @@ def _is_run(value: dict[str, Any]) -> bool:
 def read(doc: Document, choices: Choices) -> Attempts | None:
     value = first(doc)
     if _is_trial(value):
-        return _trial(value, choices.metric, _folder(doc))
+        folder = "" if doc.path is None else os.path.dirname(os.path.abspath(doc.path))
+        out = _trial(value, choices.metric, os.path.basename(folder))
+        out.folder = os.path.dirname(folder) or None  # <job>/<trial>/result.json
+        return out
     if _is_run(value):
         about = doc.sibling("run_metadata.json")
         return _run(value["results"], about if isinstance(about, dict) else {})
@@ -57,10 +60,6 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         whole = os.path.join(os.path.dirname(doc.path or ""), os.pardir, os.pardir, "results.json")
         return None if doc.path is not None and os.path.isfile(whole) else _run([value], {})
     return None
-
-
-def _folder(doc: Document) -> str:
-    return "" if doc.path is None else os.path.basename(os.path.dirname(os.path.abspath(doc.path)))
 
 
 def _trial(value: dict[str, Any], metric: str | None, folder: str) -> Attempts:

@@ -42,6 +42,9 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     model, settings = _model(doc, named["date"]) if named else (None, None)
     out = Attempts("lighteval", model, settings)
     out.task = named["task"] if named else None
+    folder = os.path.dirname(os.path.abspath(doc.path or ""))
+    if named and os.path.basename(folder) == named["date"]:
+        out.folder = os.path.dirname(folder)
     column = next(c for c in METRICS if c in doc.columns)
     rows = parquet.values(doc, column)
     for n, row in enumerate(rows, 1):

@@ -47,7 +47,10 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         index = os.path.join(os.path.dirname(doc.path or ""), os.pardir, "results.json")
         if doc.path is not None and os.path.isfile(index):  # holds the rewards of all, and the model
             return None
-        return _simulations(Attempts("tau2-bench"), [doc.first], indexed=False)
+        out = _simulations(Attempts("tau2-bench"), [doc.first], indexed=False)
+        run, inside = os.path.split(os.path.dirname(os.path.abspath(doc.path or "")))
+        out.folder = run if inside == "simulations" else None
+        return out
     info = inner(doc.first, "info")
     agent = inner(info, "agent_info")
     model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model")
