@@ -30,8 +30,8 @@ demo: venv  ## run the whole pipeline on real results
 	run 'bk-rank responses.arrow --to table'; \
 	run 'bk-signflip responses.arrow --to table'
 
-test: venv  ## run all tests
-	$(BIN)/python -m pytest
+test: venv  ## run all tests, as many files at a time as there are cores
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: venv  ## ruff and mypy, over benchkit/ and bin/
 	$(BIN)/ruff check benchkit bin tests

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,13 +11,13 @@ import pyarrow.compute as pc
 
 from benchkit import metrics, parameters, responses, target_files
 from benchkit.certificate import certify
+from benchkit.endings import stem
 from benchkit.errors import InputError
 from benchkit.parameters import Group, named
 from benchkit.spread import METRICS
 from benchkit.targets import Target
 from benchkit.wire import Frame
 
-ENDINGS = (".gz", ".zst", ".arrow", ".arrows", ".parquet", ".json", ".ndjson", ".jsonl", ".csv", ".tsv", ".txt")
 OPTION = {"ddm": "--max-ddm", "max_gap": "--max-gap", "top_gap_sum": "--max-top-gap-sum"}
 SIGMA = 2.5  # prior sd of a model's place where the fit does not say
 
@@ -58,12 +57,7 @@ def measure(args: Namespace, frames: Sequence[Frame], target: Target | Frame, pa
 
 def _names(files: Sequence[str]) -> list[str]:
     """The files' names without folder and endings, or as they were given where these are not all different."""
-    found = []
-    for file in files:
-        name = os.path.basename(file)
-        while name.lower().endswith(ENDINGS):
-            name = name[: name.rindex(".")]
-        found.append(name or file)
+    found = [stem(file) or file for file in files]
     return found if len(set(found)) == len(found) else list(files)
 
 

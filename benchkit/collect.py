@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from benchkit import cli, naming
+from benchkit import cli, endings, naming
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.columns import NAMES, Roles
@@ -19,8 +19,6 @@ from benchkit.formats.native import look, tabular
 from benchkit.formats.tabular import unpacked
 from benchkit.tables import doubts
 
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".eval")
-PACKED = (".gz", ".zst")
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
@@ -167,7 +165,9 @@ def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
             continue
         found = _walk(name)
         if not found:
-            raise InputError(f"no result files ({', '.join(ENDINGS)}, or these packed) in this folder", where=name)
+            raise InputError(
+                f"no result files ({', '.join(endings.RESULTS)}, or these packed) in this folder", where=name
+            )
         out += sorted(found)
         walked |= set(found)
     if out.count("-") > 1:
@@ -182,16 +182,9 @@ def _walk(folder: str) -> list[str]:
         real = os.path.realpath(at)
         folders[:] = [f for f in folders if f[0] != "." and real not in entered]
         if real not in entered:
-            found += [os.path.join(at, f) for f in files if f[0] != "." and _known(f)]
+            found += [os.path.join(at, f) for f in files if f[0] != "." and endings.is_result(f)]
         entered.add(real)
     return found
-
-
-def _known(name: str) -> bool:
-    stem = name.lower()
-    for packed in PACKED:
-        stem = stem.removesuffix(packed)
-    return stem.endswith(ENDINGS)
 
 
 def missing(got: Collected) -> int:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from benchkit import csvtext, wire
+from benchkit.endings import stem
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
 from benchkit.tables import Column, Table
 
-ENDINGS = (".gz", ".zst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".eval")
 MAP = Table(
     "model map",
     "models",
@@ -34,10 +34,7 @@ def fallback(args: Namespace, path: str | None, folder: str | None = None) -> st
     whole = os.path.abspath(str(path))
     if args.model_from == "path":
         return os.path.basename(os.path.dirname(whole) if folder is None else os.path.abspath(folder)) or None
-    name = os.path.basename(whole)
-    while name.lower().endswith(ENDINGS):
-        name = name[: name.rindex(".")]
-    return name
+    return stem(whole)
 
 
 def item_list(name: str | None) -> frozenset[str] | None:

@@ -1,0 +1,28 @@
+"""Endings of the files of results, and names without them."""
+
+import os
+
+RESULTS = (".csv", ".tsv", ".json", ".jsonl", ".jsonlines", ".ndjson", ".parquet", ".arrow", ".eval")
+PACKED = (".gz", ".zst")
+OTHERS = (".arrows", ".txt")
+
+
+def is_result(name: str) -> bool:
+    """Whether a file in a folder may hold results, by its name: what it holds, its content tells."""
+    return unpacked(name).endswith(RESULTS)
+
+
+def unpacked(name: str) -> str:
+    """The name in lower case without the endings of packed files."""
+    found = name.lower()
+    while found.endswith(PACKED):
+        found = found[: found.rindex(".")]
+    return found
+
+
+def stem(path: str) -> str:
+    """The file's name without folder and known endings; other dots stay."""
+    name = os.path.basename(path)
+    while name.lower().endswith((*RESULTS, *PACKED, *OTHERS)):
+        name = name[: name.rindex(".")]
+    return name
