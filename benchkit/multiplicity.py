@@ -13,8 +13,10 @@ from benchkit.errors import InputError
 from benchkit.levels import Level, as_fraction
 from benchkit.scores import Floats
 
-Method = Literal["holm", "hochberg", "bh", "bonferroni", "tarone", "none", "maxt"]
-METHODS: tuple[str, ...] = get_args(Method)
+Rule = Literal["holm", "hochberg", "bh", "bonferroni", "tarone", "none"]
+RULES: tuple[str, ...] = get_args(Rule)
+Method = Rule | Literal["maxt"]
+"""``maxt`` needs more than p-values: see the module of that name."""
 
 CONTROLS: dict[Method, str] = {
     "holm": "the probability of any false rejection, whatever the dependence",
@@ -97,14 +99,13 @@ class Adjusted(NamedTuple):
     family_size: int
 
 
-def adjust(p: ArrayLike, family: ArrayLike, method: Method, smallest: ArrayLike, alpha: Level) -> Adjusted:
+def adjust(p: ArrayLike, family: ArrayLike, method: Rule, smallest: ArrayLike, alpha: Level) -> Adjusted:
     """Adjust the tests where `family` (P,) is True among themselves; the others have p = 1 and stay there.
 
-    NaN (a test that could not be made) is not in the family and stays NaN. ``maxt`` needs more than p-values: see the
-    module of that name.
+    NaN (a test that could not be made) is not in the family and stays NaN.
     """
-    if method not in METHODS or method == "maxt":
-        raise InputError(f"adjust must be one of {', '.join(METHODS)}, not {method}")
+    if method not in RULES:
+        raise InputError(f"adjust must be one of {', '.join(RULES)}, not {method}")
     values, least = np.asarray(p, dtype=np.float64), np.asarray(smallest, dtype=np.float64)
     inside = np.asarray(family, dtype=bool) & ~np.isnan(values)
     out = np.where(np.isnan(values), np.nan, 1.0)

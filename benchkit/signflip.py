@@ -439,7 +439,7 @@ def compare(
         reasons["items_needed"] = tuple(np.where(discordance > 0, why, never).tolist())
     over_attempts = over_attempts_adjusted = None
     if fisher:
-        rule: multiplicity.Method = "holm" if adjust == "maxt" else adjust
+        rule: multiplicity.Rule = "holm" if adjust == "maxt" else adjust
         over_attempts = _fisher(block.counts, alternative)
         tested = ~np.isnan(over_attempts)
         over_attempts_adjusted = multiplicity.adjust(over_attempts, tested, rule, np.zeros(len(which)), exact_alpha).p

@@ -91,7 +91,7 @@ class TestInvariance:
         random.shuffle(order)
         np.testing.assert_array_equal(SIMPLE[name]([p[i] for i in order]), SIMPLE[name](p)[order])
 
-    @pytest.mark.parametrize("method", mp.METHODS)
+    @pytest.mark.parametrize("method", mp.RULES)
     def test_outsiders_change_nothing(self, method):
         p, smallest = np.array([0.01, 1.0, 0.02, np.nan]), np.array([0.001, 1.0, 0.001, 0.0])
         got = mp.adjust(p, [True, False, True, True], method, smallest, 0.05)
@@ -100,7 +100,7 @@ class TestInvariance:
         np.testing.assert_array_equal(got.p[[0, 2]], alone.p)
         assert got.p[1] == 1 and np.isnan(got.p[3])
 
-    @pytest.mark.parametrize("method", mp.METHODS)
+    @pytest.mark.parametrize("method", mp.RULES)
     def test_empty_family(self, method):
         got = mp.adjust([1.0], [False], method, [1.0], 0.05)
         assert got.p.tolist() == [1.0] and got.family_size == 0
