@@ -121,9 +121,7 @@ def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[C
         )
     parts = []
     for s in found:
-        item = pl.lit(f"{s.task}/") + pl.col("item") if s.task else pl.col("item")
-        attempts = None if s.cells.attempts is None else s.cells.attempts.with_columns(item=item)
-        parts.append(s.cells._replace(frame=s.cells.frame.with_columns(item=item), attempts=attempts))
+        parts.append(s.cells.renamed(item=pl.lit(f"{s.task}/") + pl.col("item")) if s.task else s.cells)
     return found, parts
 
 

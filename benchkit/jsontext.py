@@ -29,7 +29,7 @@ def rows(source: Open, from_: str, spec: Table | None) -> Rows:
     A document of another table keeps its tag in `meta`, for the message.
     """
     if from_ == "ndjson" or (from_ == "auto" and is_lines(source)):
-        return Rows(lambda: _lines(source), {}, "ndjson")
+        return Rows(lambda: lines(source), {}, "ndjson")
     with source() as f:
         data = f.read()
     try:
@@ -74,16 +74,24 @@ def is_lines(source: Open, parse: Callable[[bytes], Any] = orjson.loads) -> bool
         return False
 
 
-def _lines(source: Open) -> Iterator[tuple[int, dict[str, Any]]]:
+def lines(source: Open, parse: Callable[[bytes, str], Any] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object of every line that is not blank, with the line's number.
+
+    parse(text, place): another way to read a line than strict JSON; its messages begin with the place.
+    """
     with source() as f:
         for n, line in enumerate(f, 1):
             text = line.removeprefix(b"\xef\xbb\xbf").strip() if n == 1 else line.strip()
             if not text:
                 continue
-            try:
-                row = orjson.loads(text)
-            except orjson.JSONDecodeError as e:
-                raise InputError(f"line {n}: damaged or cut JSON: {e.msg} at column {e.colno}") from None
+            row = (parse or _strict)(text, f"line {n}: ")
             if not isinstance(row, dict):
                 raise InputError(f"line {n}: not a JSON object")
             yield n, row
+
+
+def _strict(text: bytes, place: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as e:
+        raise InputError(f"{place}damaged or cut JSON: {e.msg} at column {e.colno}") from None

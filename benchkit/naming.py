@@ -88,7 +88,7 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
     lost = sorted(set(names) - known)
     if lost:
         raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
-    return [_renamed(p, pl.col("model").replace(names)) for p in parts]
+    return [p.renamed(model=pl.col("model").replace(names)) for p in parts]
 
 
 def tell_apart(parts: list[Cells]) -> list[Cells]:
@@ -112,10 +112,5 @@ def tell_apart(parts: list[Cells]) -> list[Cells]:
     out = list(parts)
     for n, models in collide.items():
         names = {m: f"{m} ({parts[n].settings})" for m in models}
-        out[n] = _renamed(parts[n], pl.col("model").replace(names))
+        out[n] = parts[n].renamed(model=pl.col("model").replace(names))
     return out
-
-
-def _renamed(part: Cells, model: pl.Expr) -> Cells:
-    attempts = None if part.attempts is None else part.attempts.with_columns(model)
-    return part._replace(frame=part.frame.with_columns(model), attempts=attempts)

@@ -47,3 +47,8 @@ class Cells(NamedTuple):
     skipped: dict[str, int] = {}  # noqa: RUF012
     settings: str | None = None
     attempts: pl.LazyFrame | None = None
+
+    def renamed(self, **names: pl.Expr) -> Cells:
+        """With other identifiers in the columns model or item, wherever they stand."""
+        attempts = None if self.attempts is None else self.attempts.with_columns(**names)
+        return self._replace(frame=self.frame.with_columns(**names), attempts=attempts)

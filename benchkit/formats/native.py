@@ -57,14 +57,7 @@ class Document(NamedTuple):
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of an ``ndjson`` document, each with its line."""
-        with self.source() as f:
-            for n, line in enumerate(f, 1):
-                text = line.removeprefix(b"\xef\xbb\xbf").strip() if n == 1 else line.strip()
-                if text:
-                    row = parse(text, f"line {n}: ")
-                    if not isinstance(row, dict):
-                        raise InputError(f"line {n}: not a JSON object")
-                    yield n, row
+        return jsontext.lines(self.source, parse)
 
     def frame(self) -> pl.LazyFrame:
         """The columns of a ``parquet`` document."""
