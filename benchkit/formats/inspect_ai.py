@@ -1,7 +1,10 @@
 """Logs of Inspect AI: .eval archives, of which only the header and the summaries are read, and .json logs.
 
 A running or cancelled log has no header: its start and the summaries in its journal serve. Values are C, I, P and N,
-flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored.
+flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored. A sample that ended in an error
+and was scored all the same (score_on_error) counts by its score, as in Inspect's own results.
+
+Source: inspect_ai/log/_log.py, inspect_ai/log/_recorders/eval.py, inspect_ai/scorer/_metric.py.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
+from benchkit.formats.fields import inner, text
 from benchkit.formats.native import Attempts, Document, choose, number, parse
 from benchkit.formats.zips import Archive
 
@@ -39,30 +43,28 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     about = log.get("eval")
     if not isinstance(about, dict) or not isinstance(samples, list):
         raise InputError("a log without its eval and samples")
-    if log.get("invalidated"):
-        raise InputError("the log is marked as invalidated")
-    out = Attempts("inspect", about.get("model"), _settings(about))
-    out.task = about.get("task")
+    out = Attempts("inspect", text(about, "model"), _settings(about))
+    out.task = text(about, "task")
     kept: dict[tuple[str, Any], dict[str, Any]] = {}
     for sample in samples:  # a sample that was retried may stand twice: the later one counts
         if not isinstance(sample, dict):
             raise InputError("a sample that is no object")
-        kept[str(sample.get("id")), sample.get("epoch", 1)] = sample
+        kept[str(sample.get("id")), sample.get("epoch", 1)] = _current(sample, log)
     if len(kept) < len(samples):
         out.skip("earlier try of a sample", len(samples) - len(kept))
     scorer = key = None
-    scored = [s for s in kept.values() if isinstance(s.get("scores"), dict) and s["scores"]]
-    if scored:
-        scorer = choose(choices.scorer, sorted({k for s in scored for k in s["scores"]}), "--scorer", "scorer")
-        key = _key(scored, scorer, choices.metric)
+    scorers = sorted({k for s in kept.values() for k in inner(s, "scores")})
+    if scorers:
+        scorer = choose(choices.scorer, scorers, "--scorer", "scorer")
+        key = _key([_value(s, scorer) for s in kept.values()], scorer, choices.metric)
     for sample in kept.values():
-        value = ((sample.get("scores") or {}).get(scorer) or {}).get("value")
-        value = value.get(key) if key is not None and isinstance(value, dict) else value
-        failed = bool(sample.get("error"))
+        value = _value(sample, scorer)
+        value = _parts(value).get(key) if key is not None else value
         if sample.get("invalidation"):
             out.skip("invalidated sample")
             continue
-        score = None if failed else _score(value)
+        score = _score(value, sample)
+        failed = bool(sample.get("error")) and score is None
         out.add(sample.get("id"), score, attempt=sample.get("epoch", 1), error=failed)
     if not kept:
         out.skip("log without samples")
@@ -81,9 +83,35 @@ def _archive(doc: Document) -> tuple[dict[str, Any], list[Any]]:
             if not isinstance(found, list):
                 raise InputError(f"{name}: no list of samples")
             samples += found
-    if not isinstance(log, dict):
-        raise InputError(f"{start}: no object")
+        if not isinstance(log, dict):
+            raise InputError(f"{start}: no object")
+        if log.get("invalidated"):
+            _invalidate(archive, samples)
     return log, samples
+
+
+def _invalidate(archive: Archive, samples: list[Any]) -> None:
+    """Mark the summaries of samples that are invalid: only the samples themselves say which, so they are opened."""
+    names = set(archive.names)
+    for sample in samples:
+        prefix = f"samples/{sample.get('id')}_epoch_{sample.get('epoch')}" if isinstance(sample, dict) else ""
+        name = next((n for n in (f"{prefix}.json", f"{prefix}/sample.json") if n in names), None)
+        if name is None:
+            raise InputError(
+                f"the log has invalid samples, but not {prefix or 'a sample'}, which says whether it is one"
+            )
+        whole = parse(archive.read(name), f"{name}: ")
+        sample["invalidation"] = whole.get("invalidation") if isinstance(whole, dict) else None
+
+
+def _current(sample: dict[str, Any], log: dict[str, Any]) -> dict[str, Any]:
+    """A sample of the oldest logs, whose one score has no name, as a sample of today's."""
+    if "score" not in sample or sample.get("scores") is not None:
+        return sample
+    results = log.get("results")
+    scorer = results.get("scorer") if isinstance(results, dict) else None
+    name = scorer.get("name") if isinstance(scorer, dict) else None
+    return sample | {"scores": {name if isinstance(name, str) else "score": sample["score"]}}
 
 
 def _journal(names: Iterable[str]) -> list[str]:
@@ -92,20 +120,29 @@ def _journal(names: Iterable[str]) -> list[str]:
     return [n for _, n in sorted(found)]
 
 
-def _key(scored: list[dict[str, Any]], scorer: str, wanted: str | None) -> str | None:
-    """The key of a score that is an object, or None where scores are single values."""
-    values = [v for s in scored if isinstance(v := (s["scores"].get(scorer) or {}).get("value"), dict)]
-    if not values:
+def _value(sample: dict[str, Any], scorer: str | None) -> Any:
+    return None if scorer is None else inner(inner(sample, "scores"), scorer).get("value")
+
+
+def _key(values: list[Any], scorer: str, wanted: str | None) -> str | None:
+    """The key of a score that is an object, or a list of several values, or None where scores are single values."""
+    keys = sorted({k for v in values for k in _parts(v)})
+    if not keys:
         if wanted is not None:
             raise InputError(f"--metric {wanted}: scorer '{scorer}' gives one value")
         return None
-    return choose(wanted, sorted({k for v in values for k in v}), "--metric", "metric")
+    return choose(wanted, keys, "--metric", "metric")
 
 
-def _score(value: Any) -> float | None:
-    if isinstance(value, list):
-        if len(value) != 1:
-            raise InputError("a score that is a list of values")
+def _parts(value: Any) -> dict[str, Any]:
+    """The values of a score that has several, those of a list by their place from 0; {} of a single value."""
+    if isinstance(value, list) and len(value) > 1:
+        return {str(n): v for n, v in enumerate(value)}
+    return value if isinstance(value, dict) else {}
+
+
+def _score(value: Any, sample: dict[str, Any]) -> float | None:
+    if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, str):
         if value in LETTERS:
@@ -115,14 +152,16 @@ def _score(value: Any) -> float | None:
         try:
             value = float(value)
         except ValueError:
-            raise InputError(f"a score that is none: '{value[:40]}'") from None
-    return number(value, "a score")
+            raise InputError(
+                f"sample {str(sample.get('id'))[:40]}: a score that is none of C, I, P, N, yes, no and numbers: "
+                f"'{value[:40]}'"
+            ) from None
+    return number(value, f"sample {str(sample.get('id'))[:40]}: its score")
 
 
 def _settings(about: dict[str, Any]) -> str | None:
     """What may tell two runs of a model apart: generation settings and arguments of the model."""
-    config = about.get("model_generate_config") or {}
-    args = about.get("model_args") or {}
+    config, args = inner(about, "model_generate_config"), inner(about, "model_args")
     wanted = ("reasoning_effort", "reasoning_tokens", "temperature", "max_tokens", "top_p", "seed")
     parts = [f"{k}={config[k]}" for k in wanted if config.get(k) is not None]
     parts += [f"{k}={v}" for k, v in sorted(args.items()) if isinstance(v, str | int | float)]

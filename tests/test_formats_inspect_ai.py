@@ -1,0 +1,152 @@
+"""Logs of Inspect AI: archives by their summaries, JSON logs, the oldest layout, and what counts as a score.
+
+The layouts are those of logs written by Inspect AI 0.3.285 (inspect_ai/log/_log.py); the values are invented.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from native_files import attempts, damaged, reader, scores, survives, write
+
+from benchkit.errors import InputError
+
+HEADER: dict[str, Any] = {
+    "version": 2,
+    "status": "success",
+    "eval": {"task": "arith", "task_id": "t1", "model": "openai/gpt-x", "config": {"epochs": 2}, "model_args": {},
+             "model_generate_config": {"reasoning_effort": "high", "temperature": 0.5}},
+    "plan": {"steps": []},
+    "results": {"scores": [{"name": "match"}]},
+}  # fmt: skip
+
+
+def sample(item: Any, value: Any = None, epoch: int = 1, **more: Any) -> dict[str, Any]:
+    scored = {} if value is None else {"scores": {"match": {"value": value, "answer": "4"}}}
+    return {"id": item, "epoch": epoch, "input": "2+2", "target": "4", **scored, **more}
+
+
+def log(samples: list[Any], **more: Any) -> dict[str, Any]:
+    return HEADER | {"samples": samples} | more
+
+
+def archive(path: Path, summaries: list[Any], whole: dict[str, Any] | None = None, **header: Any) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("_journal/start.json", json.dumps({k: HEADER[k] for k in ("version", "eval", "plan")}))
+        for name, value in (whole or {}).items():
+            out.writestr(name, json.dumps(value))
+        out.writestr("summaries.json", json.dumps(summaries))
+        out.writestr("header.json", json.dumps(HEADER | header))
+    return path
+
+
+class TestSamples:
+    def test_letters_flags_words_and_numbers(self, tmp_path: Path) -> None:
+        values = ["C", "I", "P", "N", True, "no", 0.25, "0.75", [1]]
+        found = attempts(write(tmp_path / "a.json", log([sample(n, v) for n, v in enumerate(values)])))
+        assert [s for [s] in scores(found).values()] == [1, 0, 0.5, 0, 1, 0, 0.25, 0.75, 1]
+
+    def test_an_archive_by_its_header_and_summaries(self, tmp_path: Path) -> None:
+        found = attempts(archive(tmp_path / "a.eval", [sample("q", "C"), sample("q", "I", 2)]))
+        assert found is not None and (found.model, found.task) == ("openai/gpt-x", "arith")
+        assert (scores(found), found.numbers) == ({"q": [1, 0]}, ["1", "2"])
+        assert found.settings == "reasoning_effort=high, temperature=0.5"
+
+    def test_nan_and_null_are_no_score(self, tmp_path: Path) -> None:
+        found = attempts(write(tmp_path / "a.json", log([sample(1, float("nan")), sample(2, "C"), sample(3)])))
+        assert scores(found) == {"1": [None], "2": [1], "3": [None]}
+
+    def test_a_letter_that_means_nothing_is_refused_with_its_sample(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"sample q2: a score that is none of C, .*: 'A'"):
+            attempts(write(tmp_path / "a.json", log([sample("q1", "C"), sample("q2", "A")])))
+
+
+class TestErrors:
+    def test_an_error_without_a_score_failed(self, tmp_path: Path) -> None:
+        found = attempts(archive(tmp_path / "a.eval", [sample("q1", "C"), sample("q2", error="ValueError")]))
+        assert found is not None and found.errors == [False, True]
+
+    def test_an_error_that_was_scored_counts_by_its_score(self, tmp_path: Path) -> None:
+        """Inspect's accuracy of such a log counts both samples (score_on_error)."""
+        found = attempts(archive(tmp_path / "a.eval", [sample("q1", "C", error="x"), sample("q2", "I", error="x")]))
+        assert found is not None and found.errors == [False, False]
+        assert scores(found) == {"q1": [1], "q2": [0]}
+
+    def test_invalid_samples_are_left_out(self, tmp_path: Path) -> None:
+        samples = [sample("q1", "C"), sample("q2", "C", invalidation={"author": "me"})]
+        found = attempts(write(tmp_path / "a.json", log(samples, invalidated=True)))
+        assert found is not None and (found.items, found.skipped) == (["q1"], {"invalidated sample": 1})
+
+    def test_invalid_samples_of_an_archive_are_known_by_the_samples_only(self, tmp_path: Path) -> None:
+        whole = {
+            "samples/q1_epoch_1.json": sample("q1", "C"),
+            "samples/q2_epoch_1/sample.json": sample("q2", "C", invalidation={"author": "me"}),  # the chunked layout
+        }
+        summaries = [sample("q1", "C"), sample("q2", "C")]
+        found = attempts(archive(tmp_path / "a.eval", summaries, whole, invalidated=True))
+        assert found is not None and (found.items, found.skipped) == (["q1"], {"invalidated sample": 1})
+        with pytest.raises(InputError, match="but not samples/q2_epoch_1, which says"):
+            attempts(archive(tmp_path / "b.eval", summaries, {"samples/q1_epoch_1.json": {}}, invalidated=True))
+
+
+class TestSeveral:
+    def test_of_several_scorers_one_must_be_chosen(self, tmp_path: Path) -> None:
+        both = [{"id": 1, "epoch": 1, "scores": {"match": {"value": "C"}, "f1": {"value": 0.5}}}]
+        path = write(tmp_path / "a.json", log(both))
+        with pytest.raises(InputError, match=r"several scorers \(f1, match\): choose one with --scorer"):
+            attempts(path)
+        assert scores(attempts(path, scorer="f1")) == {"1": [0.5]}
+
+    def test_of_an_object_a_key_must_be_chosen(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", log([sample(1, {"a": 1, "b": 0}), sample(2, float("nan"))]))
+        with pytest.raises(InputError, match=r"several metrics \(a, b\)"):
+            attempts(path)
+        assert scores(attempts(path, metric="b")) == {"1": [0], "2": [None]}
+
+    def test_of_a_list_a_place_must_be_chosen(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", log([sample(1, ["C", "I"])]))
+        with pytest.raises(InputError, match=r"several metrics \(0, 1\)"):
+            attempts(path)
+        assert scores(attempts(path, metric="1")) == {"1": [0]}
+
+
+class TestOldLayouts:
+    def test_one_score_without_a_name(self, tmp_path: Path) -> None:
+        """Version 1: a sample has `score`, and the results one `scorer`."""
+        samples = [{"id": n, "epoch": 1, "score": {"value": v}} for n, v in ((1, "C"), (2, "I"))]
+        old = log(samples, version=1, results={"scorer": {"name": "model_graded_fact", "params": {}}})
+        path = write(tmp_path / "a.json", old)
+        assert scores(attempts(path, scorer="model_graded_fact")) == {"1": [1], "2": [0]}
+
+    def test_a_log_without_samples_says_so(self, tmp_path: Path) -> None:
+        found = attempts(write(tmp_path / "a.json", {k: v for k, v in log([]).items() if k != "samples"}))
+        assert found is not None and (found.items, found.skipped) == ([], {"log without samples": 1})
+
+    def test_a_running_log_by_its_journal(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.eval"
+        with zipfile.ZipFile(path, "w") as out:
+            out.writestr("_journal/start.json", json.dumps(HEADER))
+            for n in (1, 2, 10):  # in the order of numbers, not of letters: the later try of a sample counts
+                out.writestr(f"_journal/summaries/{n}.json", json.dumps([sample("q", "C" if n == 10 else "I")]))
+        found = attempts(path)
+        assert found is not None and scores(found) == {"q": [1]}
+        assert found.skipped == {"earlier try of a sample": 2}
+
+
+DOCUMENT = log([sample(1, "C"), sample(2, {"a": 1}), sample("q3", [1, 0], error="x")])
+
+
+@given(damaged(DOCUMENT))
+def test_damage_is_refused_in_one_line_or_read(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
+    path = write(tmp_path_factory.mktemp("damaged") / "a.json", document)
+    survives(path, errors="drop", unscored="drop", scorer="match")
+
+
+def test_recognised_by_content(tmp_path: Path) -> None:
+    assert reader(write(tmp_path / "any.json", log([sample(1, "C")]))) == "inspect_ai"
+    assert reader(archive(tmp_path / "any.zip", [])) == "inspect_ai"
