@@ -16,7 +16,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import inner, text
-from benchkit.formats.native import Attempts, Document, choose, number, parse
+from benchkit.formats.native import Attempts, Document, choose, identifier, number, parse
 from benchkit.formats.zips import Archive
 
 NAME = "Inspect AI logs (.eval, .json)"
@@ -45,21 +45,22 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         raise InputError("a log without its eval and samples")
     out = Attempts("inspect", text(about, "model"), _settings(about))
     out.task = text(about, "task")
-    kept: dict[tuple[str, Any], dict[str, Any]] = {}
+    kept: dict[tuple[str, str], dict[str, Any]] = {}
     for sample in samples:  # a sample that was retried may stand twice: the later one counts
         if not isinstance(sample, dict):
             raise InputError("a sample that is no object")
-        kept[str(sample.get("id")), sample.get("epoch", 1)] = _current(sample, log)
+        key = identifier(sample.get("id"), "a sample's id"), identifier(sample.get("epoch", 1), "a sample's epoch")
+        kept[key] = _current(sample, log)
     if len(kept) < len(samples):
         out.skip("earlier try of a sample", len(samples) - len(kept))
-    scorer = key = None
+    scorer = part = None
     scorers = sorted({k for s in kept.values() for k in inner(s, "scores")})
     if scorers:
         scorer = choose(choices.scorer, scorers, "--scorer", "scorer")
-        key = _key([_value(s, scorer) for s in kept.values()], scorer, choices.metric)
+        part = _key([_value(s, scorer) for s in kept.values()], scorer, choices.metric)
     for sample in kept.values():
         value = _value(sample, scorer)
-        value = _parts(value).get(key) if key is not None else value
+        value = _parts(value).get(part) if part is not None else value
         if sample.get("invalidation"):
             out.skip("invalidated sample")
             continue

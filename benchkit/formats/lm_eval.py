@@ -1,27 +1,46 @@
-"""Samples of lm-evaluation-harness: one line a document and filter; the model's name is in the results beside them."""
+"""Samples of lm-evaluation-harness: one line a document and filter; the model's name is in the results beside them.
+
+lmms-eval writes nearly the same. Files are called samples_<task>_<stamp>.jsonl beside results_<stamp>.json (with
+--output_path FILE.json, FILE_<stamp>.json); before 0.4.3 <arguments>_<task>.jsonl, which holds a list, beside
+results.json; in lmms-eval <stamp>_samples_<task>.jsonl beside <stamp>_results.json.
+
+Before 0.4.8 samples don't name their filter: those of one document stand in the order of the filters of the task's
+configuration, which is in the results. Numbers and flags of NumPy stood as texts then. A metric that is a list is a
+part of a corpus metric: single samples have no score of it.
+
+Source: lm_eval/loggers/evaluation_tracker.py, evaluator.py and utils.py, lm_eval/__main__.py of 0.4.0 and 0.4.2;
+lmms_eval/loggers/evaluation_tracker.py, lmms_eval/evaluator.py.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.native import Attempts, Document, choose, number
+from benchkit.formats.fields import inner, members, text
+from benchkit.formats.native import Attempts, Document, choose, identifier, number
 
-NAME = "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside them)"
+NAME = "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)"
 
 OWN = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
-    "target_hash",
+    "target_hash", "input", "input_media", "token_counts",
 }  # fmt: skip
+HARNESS = {"doc_id", "doc", "resps", "filtered_resps"}
+LMMS = {"doc_id", "target", "filtered_resps", "doc_hash"}
+RESULTS = {"results", "configs", "versions"}
 FILE = re.compile(r"samples_(?P<task>.+)_(?P<stamp>\d{4}-\d{2}-\d{2}T[\d.:-]+)\.jsonl?$")
+LMMS_FILE = re.compile(r"(?P<stamp>\d{8}_\d{6})_samples_(?P<task>.+)\.jsonl?$")
+ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")  # that name a model, in the harness's order
 
 
 def sniff(doc: Document) -> bool:
     if doc.kind == "json" and isinstance(doc.first, dict):
-        return {"results", "configs", "versions"} <= doc.first.keys()
+        return doc.first.keys() >= RESULTS or _is_sample(doc.first)
     return doc.kind in ("json", "ndjson") and _is_sample(_first(doc))
 
 
@@ -30,59 +49,122 @@ def _first(doc: Document) -> Any:
 
 
 def _is_sample(row: Any) -> bool:
-    return isinstance(row, dict) and {"doc_id", "doc", "resps", "filtered_resps"} <= row.keys()
+    return isinstance(row, dict) and (row.keys() >= HARNESS or row.keys() >= LMMS)
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    if isinstance(doc.first, dict) and "results" in doc.first and not _is_sample(doc.first):
-        return None
-    named = FILE.search(doc.path or "")
-    model, settings = _model(doc, named["stamp"] if named else None)
-    out = Attempts("lm-eval samples", model, settings)
-    out.task = named["task"] if named else None
-    rows = list(enumerate(doc.first, 1)) if isinstance(doc.first, list) else list(doc.rows())
+    if doc.kind == "json" and isinstance(doc.first, dict) and not _is_sample(doc.first):
+        if not doc.first.get("samples"):
+            return None
+        return _whole(doc.first, choices)
+    name = os.path.basename(doc.path or "")
+    named = FILE.search(name) or LMMS_FILE.search(name)
+    stamp = named["stamp"] if named else None
+    results = _results(doc, stamp)
+    out = Attempts("lm-eval samples", _model(results), f"results of {stamp}" if stamp else None)
+    configs = inner(results, "configs")
+    stem = name.split(".json")[0]
+    out.task = named["task"] if named else max((t for t in configs if stem.endswith(f"_{t}")), key=len, default=None)
+    rows = doc.first if doc.kind == "json" else None
+    rows = list(doc.rows()) if rows is None else list(members(rows if isinstance(rows, list) else [rows], "sample"))
+    return _samples(out, rows, configs.get(out.task or ""), choices)
+
+
+def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
+    """Results that hold the samples too, as simple_evaluate returns them."""
+    tasks = inner(results, "samples")
+    if len(tasks) > 1:
+        raise InputError(f"samples of {len(tasks)} tasks in one file: write a file a task, as --log_samples does")
+    (task, rows), *_ = tasks.items()
+    out = Attempts("lm-eval samples", _model(results))
+    out.task = task
+    return _samples(out, list(members(rows, "sample")), inner(results, "configs").get(task), choices)
+
+
+def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any, choices: Choices) -> Attempts:
     for n, row in rows:
         if not _is_sample(row):
             raise InputError(f"row {n}: no sample: it lacks doc_id, resps or filtered_resps")
-    chosen = choose(choices.filter, sorted({str(r.get("filter", "none")) for _, r in rows}), "--filter", "filter")
-    rows = [(n, r) for n, r in rows if str(r.get("filter", "none")) == chosen]
-    metric = choose(choices.metric, _metrics([r for _, r in rows]), "--metric", "metric")
+    filters = _filters(rows, config)
+    chosen = choose(choices.filter, sorted(set(filters)), "--filter", "filter")
+    rows = [row for row, name in zip(rows, filters, strict=True) if name == chosen]
+    metric = choose(choices.metric, _metrics([r for _, r in rows], choices.metric), "--metric", "metric")
     for n, row in rows:
-        value = row.get(metric)
-        if isinstance(value, list):
-            raise InputError(f"row {n}: {metric} is a list, a part of a corpus metric: choose another with --metric")
-        out.add(row["doc_id"], number(value, metric, n), line=n)
+        out.add(row["doc_id"], _score(row.get(metric), metric, n), line=n)
     return out
 
 
-def _metrics(rows: list[dict[str, Any]]) -> list[str]:
-    """Metrics by their own list, or, in older files, every key that is not one of the harness's."""
+def _filters(rows: list[tuple[int, dict[str, Any]]], config: Any) -> list[str]:
+    """The filter of every sample; where samples don't name theirs, by their order and the task's configuration."""
+    if any("filter" in row for _, row in rows):
+        return [str(row.get("filter", "none")) for _, row in rows]
+    told = config.get("filter_list") if isinstance(config, dict) else None
+    names = [f["name"] for f in told if isinstance(f, dict) and "name" in f] if isinstance(told, list) else []
+    seen: Counter[str] = Counter()
+    places = []
+    for n, row in rows:
+        item = identifier(row["doc_id"], "doc_id", n)
+        places.append(seen[item])
+        seen[item] += 1
+    if names and set(seen.values()) == {len(names)}:
+        return [str(names[k]) for k in places]
+    return ["none"] * len(rows)
+
+
+def _metrics(rows: list[dict[str, Any]], wanted: str | None) -> list[str]:
+    """Metrics by their own list, or, in older files, every key that is not one of the harness's.
+
+    Those that are lists are left out where others are not, unless one is wanted.
+    """
     found: dict[str, None] = {}
     for row in rows:
         names = row.get("metrics")
         names = names if isinstance(names, list) else [k for k in row if k not in OWN]
         found |= dict.fromkeys(str(n) for n in names)
-    return sorted(found)
+    single = [n for n in found if not any(isinstance(row.get(n), list) for row in rows)]
+    return sorted(single if single and wanted not in found else found)
 
 
-def _model(doc: Document, stamp: str | None) -> tuple[str | None, str | None]:
-    """The model's name and settings from the results file of the same stamp, or the only one there is."""
-    beside = doc.siblings("results_", ".json")
-    same = [n for n in beside if stamp and n == f"results_{stamp}.json"] or (beside if len(beside) == 1 else [])
-    if not same:
-        return None, None
-    results = doc.sibling(same[0])
-    if not isinstance(results, dict):
-        raise InputError(f"{same[0]}: no object", where=os.path.join(os.path.dirname(doc.path or ""), same[0]))
-    config = results.get("config") or {}
-    model = results.get("model_name") or _argument(config.get("model_args"), "pretrained")
-    return model, f"results of {stamp}" if stamp else None
+def _score(value: Any, metric: str, line: int) -> float | None:
+    if isinstance(value, list):
+        raise InputError(f"row {line}: {metric} is a list, a part of a corpus metric: choose another with --metric")
+    if isinstance(value, dict) and "score" in value:  # of lmms-eval
+        value = value["score"]
+    if value in ("True", "False"):
+        return float(value == "True")
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            pass
+    return number(value, metric, line)
 
 
-def _argument(text: Any, name: str) -> str | None:
+def _results(doc: Document, stamp: str | None) -> dict[str, Any]:
+    """The results of the same stamp, else those beside the samples where all are of one model; {} without."""
+    beside = [n for n in doc.siblings("", ".json") if not n.startswith("samples_") and "_samples_" not in n]
+    same = [n for n in beside if stamp and n in (f"results_{stamp}.json", f"{stamp}_results.json")]
+    same = same or [n for n in beside if stamp and n.endswith(f"_{stamp}.json")]
+    same = same or [n for n in beside if n == "results.json" or n.startswith("results_") or n.endswith("_results.json")]
+    found = []
+    for name in same:
+        value = doc.sibling(name)
+        if not isinstance(value, dict):
+            raise InputError("no object", where=os.path.join(os.path.dirname(doc.path or ""), name))
+        found.append(value)
+    return found[0] if found and len({_model(f) for f in found}) == 1 else {}
+
+
+def _model(results: dict[str, Any]) -> str | None:
+    """The model's name: recorded, or, in older results, by the arguments of the model."""
+    arguments = inner(results, "config").get("model_args")
+    return text(results, "model_name") or next((a for n in ARGUMENTS if (a := _argument(arguments, n))), None)
+
+
+def _argument(arguments: Any, name: str) -> str | None:
     """A value of model arguments, an object or a=1,b=2."""
-    if isinstance(text, dict):
-        value = text.get(name)
+    if isinstance(arguments, dict):
+        value = arguments.get(name)
         return value if isinstance(value, str) else None
-    found = re.search(rf"(?:^|,){name}=([^,]+)", text) if isinstance(text, str) else None
+    found = re.search(rf"(?:^|,){name}=([^,]+)", arguments) if isinstance(arguments, str) else None
     return found[1] if found else None
