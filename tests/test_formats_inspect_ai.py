@@ -150,3 +150,5 @@ def test_damage_is_refused_in_one_line_or_read(tmp_path_factory: pytest.TempPath
 def test_recognised_by_content(tmp_path: Path) -> None:
     assert reader(write(tmp_path / "any.json", log([sample(1, "C")]))) == "inspect_ai"
     assert reader(archive(tmp_path / "any.zip", [])) == "inspect_ai"
+    bare = {k: v for k, v in log([sample(1, "C")]).items() if k != "version"}
+    assert reader(write(tmp_path / "bare.json", bare)) == "inspect_ai"

@@ -21,6 +21,7 @@ from benchkit.formats.zips import Archive
 
 NAME = "Inspect AI logs (.eval, .json)"
 
+LOG = ({"version", "eval", "plan"}, {"status", "eval", "plan"})  # the version is lost where defaults are left out
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # as Inspect's value_to_float
 
@@ -31,7 +32,7 @@ def sniff(doc: Document) -> bool:
             names = Archive(file).names
         return "header.json" in names or "_journal/start.json" in names
     first = doc.first
-    return doc.kind == "json" and isinstance(first, dict) and {"version", "eval"} <= first.keys() and "plan" in first
+    return doc.kind == "json" and isinstance(first, dict) and any(keys <= first.keys() for keys in LOG)
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
