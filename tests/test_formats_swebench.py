@@ -240,3 +240,48 @@ def test_the_run_s_folder_is_the_model(tmp_path):
     (tmp_path / "items.txt").write_text("a__a-1\n")
     text = run("bk-matrix --items items.txt --model-from path 20240101_agent run --to csv").out.decode()
     assert {line.split(",")[0] for line in text.splitlines()[1:]} == {"20240101_agent", "gpt-x"}
+
+
+class TestMultiSweBench:
+    """Layouts of multi_swe_bench/harness/report.py and of multi-swe-bench/experiments."""
+
+    def test_errors_are_among_the_incomplete(self, tmp_path: Path) -> None:
+        """FinalReport.from_reports puts failed tasks into submitted, incomplete and error alike."""
+        ids = [f"fmtlib/fmt:pr-{k}" for k in (1, 2, 3)]
+        final = {"submitted_ids": ids, "completed_ids": ids[:2], "incomplete_ids": ids[2:], "resolved_ids": ids[:1],
+                 "unresolved_ids": ids[1:2], "empty_patch_ids": [], "error_ids": ids[2:]}  # fmt: skip
+        found = attempts(write(tmp_path / "final_report.json", final))
+        assert found and found.items == ids and found.scores == [1, 0, 0] and found.errors == [False, False, True]
+        assert set(found.clusters) == {"fmtlib/fmt"} and found.skipped == {}
+
+    def test_results_of_a_submission(self, tmp_path: Path) -> None:
+        """The list of solved instances is called resolved, and no other is needed: unsolved ones are listed too."""
+        results = {"total_instances": 3, "completed_ids": ["a__b-1", "a__b-2"], "incomplete_ids": [],
+                   "submitted_ids": ["a__b-1", "a__b-2", "a__b-3"], "resolved": ["a__b-1"],
+                   "unresolved_ids": ["a__b-2"], "empty_error_patch_ids": ["a__b-3"]}  # fmt: skip
+        found = attempts(write(tmp_path / "sub" / "results" / "results.json", results))
+        assert found and scores(found) == {"a__b-1": [1], "a__b-2": [0], "a__b-3": [0]}
+        assert found.errors == [False, False, True] and found.folder == str(tmp_path / "sub")
+
+    @pytest.mark.parametrize("logs", ["logs", "."])
+    def test_report_of_an_instance(self, tmp_path: Path, logs: str) -> None:
+        report = {"org": "fmtlib", "repo": "fmt", "number": 7, "valid": True, "error_msg": "", "fixed_tests": {},
+                  "run_result": {}, "test_patch_result": {}, "fix_patch_result": {}}  # fmt: skip
+        path = tmp_path / "sub" / logs / "fmtlib" / "fmt" / "evals" / "pr-7" / "report.json"
+        found = attempts(write(path, report))
+        assert found and scores(found) == {"fmtlib/fmt:pr-7": [1]} and found.clusters == ["fmtlib/fmt"]
+        assert found.folder == str(tmp_path / "sub")
+        with pytest.raises(InputError, match="without org, repo, or a flag valid"):
+            attempts(write(path, report | {"valid": None}))
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("all_preds.jsonl", [{"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": ""}] * 2),
+        ("preds.json", {"a__b-1": {"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": ""}}),
+        ("preds.json", [{"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": None}]),
+    ],
+)
+def test_predictions_go_with_results(tmp_path: Path, name: str, document: Any) -> None:
+    assert attempts(write(tmp_path / name, document)) is None

@@ -1,21 +1,25 @@
-"""SWE-bench: the harness's reports, the files of the experiments repository, and SWE-bench Pro's results.
+"""SWE-bench, Multi-SWE-bench and SWE-bench Pro: reports of the harness, and files of the experiments repositories.
 
-Six kinds of files, by what they hold:
+Kinds of files, by what they hold:
 
 * results.json of a submission: lists of instances, of which `resolved` counts. Instances that were tried and not
   resolved stand in no list, so all instances must be told (--items). By the board's rule all others failed. Those
   without an evaluation (no_logs, install_fail, ...) count as errors only where --errors says what errors are.
 * report of a run, schema 2: resolved, unresolved and empty patches (wrong); error_ids and infra_failure_ids (errors),
   as completed ones without a verdict; incomplete_ids were not submitted, so they were not tried. Ambiguous failures
-  are among the unresolved and count as the harness counts them.
+  are among the unresolved and count as the harness counts them. Multi-SWE-bench's final_report.json has errors among
+  the incomplete too; its submissions call the lists resolved, and empty_error_patch_ids (errors, for empty patches and
+  those that failed are in one list).
+* Multi-SWE-bench's report.json of an instance: `valid` says whether it is resolved.
 * per_instance_details.json, and report.json of an instance: objects with `resolved` by instance.
 * SWE-bench Pro: an object of flags by instance.
-* resolved_by_repo.json, resolved_by_time.json: go with others.
+* resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json): go with others.
 
 No file records a model. The cluster of an instance is its repository: the identifier before the last '-', in SWE-bench
-Pro before the commit.
+Pro before the commit, in Multi-SWE-bench owner/repository:pr-number before the colon.
 
-Source: swebench/harness/reporting.py and grading.py; SWE-bench/experiments; SWE-bench_Pro-os.
+Source: swebench/harness/reporting.py and grading.py, swebench/metrics/report.py of 1.1; SWE-bench/experiments;
+multi_swe_bench/harness/report.py, multi-swe-bench/experiments; SWE-bench_Pro-os.
 """
 
 from __future__ import annotations
@@ -26,32 +30,40 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, kind
-from benchkit.formats.native import Attempts, Document
+from benchkit.formats.fields import first, kind, text
+from benchkit.formats.native import Attempts, Document, identifier
 
-NAME = "SWE-bench results.json, harness reports, per-instance details and reports, SWE-bench Pro results"
+NAME = "SWE-bench results.json, harness reports, per-instance details and reports; Multi-SWE-bench, SWE-bench Pro"
 
 INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-[\w.-]+", re.ASCII)  # owner__repository-number
+MULTI = re.compile(r"([\w.-]+/[\w.-]+):pr-\d+", re.ASCII)  # owner/repository:pr-number
 PRO = re.compile(r"instance_(.+)-[0-9a-f]{40}(-v.*)?", re.ASCII)
 SUBMISSION = ("no_generation", "no_logs", "generated", "with_logs", "no_apply", "applied")
 NO_EVALUATION = ("no_logs", "install_fail", "reset_failed", "test_errored", "test_timeout")
 DETAILS = ({"cost"}, {"api_calls"}, {"patch_exists"}, {"patch_is_None"}, {"patch_successfully_applied"})
 WRONG = ("unresolved_ids", "empty_patch_ids")
-ERRORS = ("error_ids", "infra_failure_ids")
+ERRORS = ("error_ids", "infra_failure_ids", "empty_error_patch_ids")
+REPORT = (*WRONG, *ERRORS, "completed_ids")
+PREDICTION = {"instance_id", "model_patch"}
+MULTI_REPORT = {"org", "repo", "number", "valid", "fix_patch_result"}
 
 
 def sniff(doc: Document) -> bool:
+    if first(doc).keys() >= PREDICTION:
+        return True
     return doc.kind == "json" and isinstance(doc.first, dict) and _kind(first(doc)) is not None
 
 
 def _kind(doc: dict[str, Any]) -> str | None:
-    if isinstance(doc.get("resolved_ids"), list) and ("unresolved_ids" in doc or "completed_ids" in doc):
+    if any(isinstance(doc.get(k), list) for k in ("resolved_ids", "resolved")) and any(k in doc for k in REPORT):
         return "report"
+    if doc.keys() >= MULTI_REPORT:
+        return "multi"
     if isinstance(doc.get("resolved"), list) and any(name in doc for name in SUBMISSION):
         return "results"
     name, value = next(iter(doc.items()), ("", None))
-    if isinstance(value, dict) and value.keys() == {"resolved", "total"}:
-        return "summary"
+    if isinstance(value, dict) and (value.keys() == {"resolved", "total"} or value.keys() >= PREDICTION):
+        return "beside"
     if isinstance(value, dict) and "resolved" in value and (INSTANCE.fullmatch(name) or _detailed(value)):
         return "instances"
     return "pro" if isinstance(value, bool | None) and INSTANCE.fullmatch(name) else None
@@ -62,11 +74,13 @@ def _detailed(value: dict[str, Any]) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    form = _kind(doc.first)
-    if form == "summary":
+    form = "beside" if first(doc).keys() >= PREDICTION else _kind(doc.first)
+    if form == "beside":
         return None
     if form == "results":
         out = _results(doc.first, choices)
+    elif form == "multi":
+        out = _multi(doc.first)
     else:
         out = _report(doc.first) if form == "report" else _instances(doc.first, form == "pro")
     if doc.path and form != "pro":
@@ -75,8 +89,15 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
 
 
 def _run(path: str) -> str:
-    """The run's folder: <submission>/results/results.json, .../<run>/<model>/<instance>/report.json."""
+    """The run's folder: <submission>/results/results.json, .../<run>/<model>/<instance>/report.json.
+
+    Of Multi-SWE-bench <submission>/logs/<owner>/<repository>/evals/pr-1/report.json, or without logs.
+    """
     folder, name = os.path.split(os.path.abspath(path))
+    above, parent = os.path.split(os.path.dirname(folder))
+    if name == "report.json" and parent == "evals":
+        run = os.path.dirname(os.path.dirname(above))
+        return os.path.dirname(run) if os.path.basename(run) == "logs" else run
     inside = os.path.basename(folder) == "results" or name == "report.json"
     return os.path.dirname(folder) if inside else folder
 
@@ -100,12 +121,13 @@ def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
 
 def _report(doc: dict[str, Any]) -> Attempts:
     out = Attempts("swe-bench report")
-    names = ("resolved_ids", *WRONG, *ERRORS, "completed_ids", "submitted_ids", "incomplete_ids")
-    lists = {name: _ids(doc, name) for name in names}
-    solved, wrong = lists["resolved_ids"], {i: None for name in WRONG for i in lists[name]}
-    failed = {i: None for name in ERRORS for i in lists[name]}
-    _apart(solved, "resolved_ids", wrong, "unresolved_ids or empty_patch_ids")
-    _apart(solved, "resolved_ids", failed, "error_ids or infra_failure_ids")
+    name = "resolved_ids" if "resolved_ids" in doc else "resolved"
+    lists = {n: _ids(doc, n) for n in (name, *REPORT, "submitted_ids", "incomplete_ids")}
+    solved, wrong = lists[name], {i: None for n in WRONG for i in lists[n]}
+    failed = {i: None for n in ERRORS for i in lists[n]}
+    _apart(solved, name, wrong, "unresolved_ids or empty_patch_ids")
+    _apart(solved, name, failed, " or ".join(n for n in ERRORS if n in doc))
+    lists["incomplete_ids"] = {i: None for i in lists["incomplete_ids"] if i not in lists["error_ids"]}
     _apart(solved | wrong | failed, "a list of submitted instances", lists["incomplete_ids"], "incomplete_ids")
     failed |= {i: None for i in lists["completed_ids"] if i not in solved and i not in wrong}
     tried = solved | wrong | failed
@@ -129,6 +151,16 @@ def _instances(doc: dict[str, Any], flags: bool) -> Attempts:
         if not isinstance(resolved, bool | None):
             raise InputError(f"row {n}: {'' if flags else 'resolved of '}{item} is {kind(resolved)}, not a flag")
         out.add(item, resolved, cluster=repository(item), error=row.get("infra_failure") is True, line=n)
+    return out
+
+
+def _multi(doc: dict[str, Any]) -> Attempts:
+    """One instance of Multi-SWE-bench; its identifier is that of the final report."""
+    out = Attempts("multi-swe-bench instance")
+    owner, name = text(doc, "org"), text(doc, "repo")
+    if not isinstance(doc["valid"], bool) or owner is None or name is None:
+        raise InputError("a report without org, repo, or a flag valid")
+    out.add(f"{owner}/{name}:pr-{identifier(doc['number'], 'number')}", doc["valid"], cluster=f"{owner}/{name}")
     return out
 
 
@@ -157,5 +189,5 @@ def repository(item: str) -> str | None:
     >>> repository("django__django-11099")
     'django__django'
     """
-    pro = PRO.fullmatch(item)
-    return pro[1] if pro else item.rpartition("-")[0] or None
+    known = PRO.fullmatch(item) or MULTI.fullmatch(item)
+    return known[1] if known else item.rpartition("-")[0] or None
