@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import Shell
@@ -167,3 +167,31 @@ class TestEvalPlus:
         document = data.draw(damaged(data.draw(st.sampled_from((RESULTS, OLD)))))
         path = write(tmp_path_factory.mktemp("ep") / "a.json", document)
         survives(path, metric=data.draw(st.sampled_from(("base", "plus", None))), unscored="drop")
+
+
+class TestBigCodeBench:
+    """The layout of bigcodebench/evaluate.py 0.2.5: that of EvalPlus with one status."""
+
+    TASKS: ClassVar[dict[str, Any]] = {
+        f"BigCodeBench/{n}": [
+            {"task_id": f"BigCodeBench/{n}", "solution": "", "status": status, "details": {"ALL": "..."}}
+            for status in found
+        ]
+        for n, found in enumerate((("pass", "fail"), ("timeout", "pass")))
+    }
+
+    def test_samples_are_attempts(self, tmp_path: Path) -> None:
+        found = attempts(write(tmp_path / "a_eval_results.json", {"date": "2026-01-01 10:00", "eval": self.TASKS}))
+        assert scores(found) == {"BigCodeBench/0": [1, 0], "BigCodeBench/1": [0, 1]}
+        assert found and (found.format, found.numbers) == ("bigcodebench", ["0", "1", "0", "1"])
+
+    def test_it_has_one_metric(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a_eval_results.json", {"date": "2026-01-01 10:00", "eval": self.TASKS})
+        with pytest.raises(InputError, match=r"no metric 'plus' \(found: status\)"):
+            attempts(path, metric="plus")
+
+    @settings(max_examples=50)
+    @given(st.data())
+    def test_damaged_files(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        path = tmp_path_factory.mktemp("bcb") / "a_eval_results.json"
+        survives(write(path, data.draw(damaged({"date": "", "eval": self.TASKS}))), unscored="drop")

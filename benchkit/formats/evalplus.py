@@ -1,9 +1,11 @@
 """EvalPlus results of HumanEval and MBPP: samples by task, with the status of the base tests and of the extra ones.
 
+BigCodeBench has the same layout with one status, which is its only metric.
+
 Metrics are base (the base tests pass) and plus (these and the extra tests pass). A time-out is a failure, as there.
 In the older layout a task holds two lists of [status, details], base and plus. The model is in the file's name only.
 
-Source: evalplus/evaluate.py, evalplus/eval/__init__.py.
+Source: evalplus/evaluate.py, evalplus/eval/__init__.py, of 0.1 also; bigcodebench/evaluate.py.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from benchkit.formats.cells import Choices
 from benchkit.formats.fields import kind, members
 from benchkit.formats.native import Attempts, Document, choose
 
-NAME = "EvalPlus results (*eval_results.json)"
+NAME = "EvalPlus and BigCodeBench results (*eval_results.json)"
 
 STATUS = {"pass": True, "fail": False, "timeout": False, "success": True, "failed": False, "timed out": False}
 
@@ -29,18 +31,31 @@ def sniff(doc: Document) -> bool:
     if isinstance(task, dict):
         return isinstance(task.get("base"), list) and "plus" in task
     if isinstance(task, list) and task:
-        return isinstance(task[0], dict) and "base_status" in task[0]
+        return isinstance(task[0], dict) and ("base_status" in task[0] or {"solution", "status"} <= task[0].keys())
     return "date" in doc.first and "hash" in doc.first
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    samples = list(_samples(doc.first["eval"]))
+    tasks = doc.first["eval"]
+    one = next((t[0] for t in tasks.values() if isinstance(t, list) and t and isinstance(t[0], dict)), {})
+    if "status" in one:
+        return _bigcodebench(tasks, choices)
+    samples = list(_samples(tasks))
     extra = any(plus is not None for *_, plus in samples)
     metric = choose(choices.metric, ["base", "plus"] if extra else ["base"], "--metric", "metric")
     out = Attempts("evalplus")
     for n, task, attempt, base, plus in samples:
         score = base if metric == "base" or base is False else None if base is None else plus
         out.add(task, score, attempt=attempt, line=n)
+    return out
+
+
+def _bigcodebench(tasks: dict[str, Any], choices: Choices) -> Attempts:
+    choose(choices.metric, ["status"], "--metric", "metric")
+    out = Attempts("bigcodebench")
+    for n, (task, value) in enumerate(tasks.items(), 1):
+        for k, (_, sample) in enumerate(members(value, f"row {n}: sample")):
+            out.add(task, _passed(sample.get("status"), "status", n), attempt=k, line=n)
     return out
 
 
