@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import Shell
@@ -152,3 +152,47 @@ class TestHostile:
         known = (trial(exception_info=exception("x")), {"results": [old(), old(name="x")]}, old())
         path = write(tmp_path_factory.mktemp("h") / "a.json", data.draw(damaged(data.draw(st.sampled_from(known)))))
         survives(path, errors="drop", unscored="wrong", duplicates="first")
+
+
+class TestJobs:
+    """Harbor 0.1.20 writes a job's result.json without its trials, 0.26.0 may write it with them."""
+
+    JOB: ClassVar[dict[str, Any]] = {
+        "id": "u", "n_total_trials": 2, "stats": {},
+        "trial_results": [trial(name="hello__a", reward=1.0), trial(name="hello__b", reward=0.0)],
+    }  # fmt: skip
+
+    def test_trials_within_the_job_s_result(self, tmp_path: Path) -> None:
+        got = attempts(write(tmp_path / "job" / "result.json", self.JOB))
+        assert scores(got) == {"hello": [1.0, 0.0]}
+        assert got and (got.models, got.numbers) == (["openai/gpt-x"] * 2, ["hello__a", "hello__b"])
+
+    def test_their_own_files_come_first(self, tmp_path: Path) -> None:
+        write(tmp_path / "job" / "hello__b" / "result.json", self.JOB["trial_results"][1])
+        assert attempts(write(tmp_path / "job" / "result.json", self.JOB)) is None
+
+    def test_a_trial_without_a_task(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="row 1: a trial without task_name"):
+            attempts(write(tmp_path / "result.json", self.JOB | {"trial_results": [{"trial_name": "a"}]}))
+
+    @settings(max_examples=100)
+    @given(st.data())
+    def test_damaged_jobs(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        path = tmp_path_factory.mktemp("job") / "result.json"
+        survives(write(path, data.draw(damaged(self.JOB))), errors="drop", unscored="drop", duplicates="first")
+
+
+@pytest.mark.parametrize(
+    ("kind", "failed"),
+    [("AgentTimeoutError", False), ("ContextLengthExceededError", False), ("AgentSafetyRefusalError", False),
+     ("ApiRateLimitError", True), ("NonZeroAgentExitCodeError", True)],
+)  # fmt: skip
+def test_a_reward_of_0_stands_where_the_end_was_the_agent_s_own(tmp_path: Path, kind: str, failed: bool) -> None:
+    for where in (
+        {"exception_info": exception(kind)},
+        {"step_results": [{"step_name": "a", "exception_info": None}, {"exception_info": exception(kind)}]},
+    ):
+        got = attempts(write(tmp_path / "hello__a" / "result.json", trial(reward=0.0, **where)))
+        assert got and got.errors == [failed]
+        got = attempts(write(tmp_path / "hello__a" / "result.json", trial(reward=1.0, **where)))
+        assert got and got.errors == [False]

@@ -1,6 +1,9 @@
 """Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run).
 
-Source: harbor/models/trial/result.py, harbor/models/trial/config.py; terminal_bench/harness/models.py.
+The result.json of a job holds its trials only in some versions; it is read where their own files are not there.
+
+Source: harbor/models/trial/{result,config,error_policy}.py, harbor/models/job/result.py;
+terminal_bench/harness/models.py, terminal_bench/agents/failure_mode.py.
 """
 
 from __future__ import annotations
@@ -8,13 +11,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, inner, members, text
 from benchkit.formats.native import Attempts, Document, choose, number
 
 NAME = "Harbor and Terminal-Bench results (result.json a trial, results.json a run)"
 
-TIMEOUTS = {"AgentTimeoutError", "agent_timeout"}  # time is part of the task: such an attempt is judged all the same
+JUDGED = {
+    "AgentTimeoutError", "ContextWindowExceededError", "ContextLengthExceededError", "OutputTokenExceededError",
+    "OutputLengthExceededError", "AgentSafetyRefusalError", "ContentPolicyViolationError",
+    "agent_timeout", "context_length_exceeded", "output_length_exceeded",
+}  # fmt: skip
+"""Ends that are the agent's own, in Harbor's words its reward is valid: such an attempt is judged all the same."""
+
 FINE = {None, "unset", "none"}  # of failure_mode
 BESIDE = (
     {"n_total_trials", "stats"}, {"job_name", "jobs_dir"}, {"trial_name", "trials_dir"},  # of a job, and of a trial
@@ -48,11 +58,17 @@ def _is_run(value: dict[str, Any]) -> bool:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     value = first(doc)
+    folder = "" if doc.path is None else os.path.dirname(os.path.abspath(doc.path))
     if _is_trial(value):
-        folder = "" if doc.path is None else os.path.dirname(os.path.abspath(doc.path))
-        out = _trial(value, choices.metric, os.path.basename(folder))
+        out = _trials([(1, value)], choices.metric, os.path.basename(folder))
         out.folder = os.path.dirname(folder) or None  # <job>/<trial>/result.json
         return out
+    if value.keys() >= BESIDE[0] and value.get("trial_results"):
+        trials = list(members(value["trial_results"], "trial"))
+        names = [text(trial, "trial_name", n) or "" for n, trial in trials]
+        if any(os.path.isfile(os.path.join(folder, name, "result.json")) for name in names if name):
+            return None
+        return _trials(trials, choices.metric, "")
     if _is_run(value):
         about = doc.sibling("run_metadata.json")
         return _run(value["results"], about if isinstance(about, dict) else {})
@@ -62,9 +78,29 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     return None
 
 
-def _trial(value: dict[str, Any], metric: str | None, folder: str) -> Attempts:
-    """folder: the trial's, which has its name."""
-    config, agent = inner(inner(value, "config"), "agent"), inner(value, "agent_info")
+def _trials(trials: list[tuple[int, dict[str, Any]]], metric: str | None, folder: str) -> Attempts:
+    """Trials of one job. folder: that of a single trial, which has its name."""
+    said = [_agent(trial) for _, trial in trials]
+    models, settings = ({s[k] for s in said} for k in (0, 1))
+    out = Attempts("harbor", settings=settings.pop() if len(settings) == 1 else None)
+    out.model = models.pop() if len(models) == 1 else None
+    sources = {text(trial, "source") for _, trial in trials}
+    out.task = sources.pop() if len(sources) == 1 else None
+    rewards = [inner(inner(trial, "verifier_result", n), "rewards", n) for n, trial in trials]
+    found = sorted({key for reward in rewards for key in reward})
+    key = choose(metric, found, "--metric", "reward") if found else ""
+    for (n, trial), (model, _), reward in zip(trials, said, rewards, strict=True):
+        if "task_name" not in trial:
+            raise InputError(f"row {n}: a trial without task_name")
+        score = number(reward.get(key), key, n)
+        name = text(trial, "trial_name", n) or folder or None
+        out.add(trial["task_name"], score, attempt=name, model=model, error=_error(_failure(trial), score), line=n)
+    return out
+
+
+def _agent(trial: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The model of a trial, and its agent with what tells its runs apart."""
+    config, agent = inner(inner(trial, "config"), "agent"), inner(trial, "agent_info")
     about = inner(agent, "model_info")
     name, provider = text(about, "name"), text(about, "provider")
     model = text(config, "model_name") if name is None else f"{provider}/{name}" if provider else name
@@ -72,18 +108,15 @@ def _trial(value: dict[str, Any], metric: str | None, folder: str) -> Attempts:
     effort = inner(config, "kwargs").get("reasoning_effort")
     said = " ".join(p for p in parts if p)
     said += f", reasoning_effort={effort}" if isinstance(effort, str | int) else ""
-    out = Attempts("harbor", model, said or None)
-    out.task = text(value, "source")
-    rewards = inner(inner(value, "verifier_result"), "rewards")
-    score = None
-    if rewards:
-        key = choose(metric, sorted(rewards), "--metric", "reward")
-        score = number(rewards[key], key)
-    exception = inner(value, "exception_info")
-    kind = text(exception, "exception_type") or "an exception"
-    out.add(value["task_name"], score, attempt=value.get("trial_name") or folder or None,
-            error=_error(kind if exception else None, score))  # fmt: skip
-    return out
+    return model, said or None
+
+
+def _failure(trial: dict[str, Any]) -> str | None:
+    """The exception that a trial, or a step of it, ended in; of several one that is not the agent's own doing."""
+    steps = [step for _, step in members(trial.get("step_results") or [], "step")]
+    found = [e for holder in (trial, *steps) if (e := inner(holder, "exception_info"))]
+    kinds = [text(e, "exception_type") or "an exception" for e in found]
+    return next((k for k in kinds if k not in JUDGED), kinds[0] if kinds else None)
 
 
 def _run(trials: Any, about: dict[str, Any]) -> Attempts:
@@ -98,5 +131,5 @@ def _run(trials: Any, about: dict[str, Any]) -> Attempts:
 
 
 def _error(failure: str | None, score: float | None) -> bool:
-    """Whether a failure, not the work, decided: there is no verdict, or a 0 that is not for the time it took."""
-    return failure is not None and (score is None or (score == 0 and failure not in TIMEOUTS))
+    """Whether a failure, not the work, decided: there is no verdict, or a 0 that is not for what the agent did."""
+    return failure is not None and (score is None or (score == 0 and failure not in JUDGED))
