@@ -52,6 +52,13 @@ class TestItems:
             'add {"q":"2+2"}', 'sum {"q":"2+2"}', '{"q":"2+2"}',
         ]  # fmt: skip
 
+    def test_assertions_tell_tests_apart_where_nothing_else_does(self, tmp_path: Path) -> None:
+        cases = [{"description": "add", "vars": {"q": "2+2"}, "assert": [{"type": t}]} for t in ("equals", "regex")]
+        rows = [row(testCase=cases[0]), row(testCase=cases[1], success=False), row(testCase=cases[0])]
+        got = scores(attempts(write(tmp_path / "a.json", results(*rows))))
+        assert list(got.values()) == [[1.0, 1.0], [0.0]] and all(name.startswith("add ") for name in got)
+        assert list(scores(attempts(write(tmp_path / "b.json", results(*rows[::2]))))) == ['add {"q":"2+2"}']
+
     def test_long_variables_are_cut_and_told_apart(self, tmp_path: Path) -> None:
         rows = [row(q="x" * 200 + end) for end in "ab"] + [row(q="line\nline")]
         items = list(scores(attempts(write(tmp_path / "a.json", results(*rows)))))
@@ -166,3 +173,17 @@ class TestHostile:
         document = data.draw(damaged(results(row(), row(q="1+1", **ERROR), row(test=1))))
         path = write(tmp_path_factory.mktemp("p") / "a.json", document)
         survives(path, metric="score", errors="wrong", unscored="drop")
+
+
+def test_a_row_a_line(tmp_path: Path) -> None:
+    """promptfoo eval --output FILE.jsonl writes the rows alone."""
+    path = write(tmp_path / "out.jsonl", [row(), row(test=1, success=False), row(q="3+3")])
+    assert reader(path) == "promptfoo"
+    assert scores(attempts(path)) == {'add {"q":"2+2"}': [1.0, 0.0], 'add {"q":"3+3"}': [1.0]}
+
+
+def test_prompts_of_version_2_without_a_label(tmp_path: Path) -> None:
+    """Before there were labels and numbers, `display` told prompts apart."""
+    old = [row(prompt={"raw": "", "display": d}, promptId=None, promptIdx=None) for d in ("short", "long")]
+    got = attempts(write(tmp_path / "a.json", results(*old, version=2)))
+    assert got and got.models == ["openai:gpt-x (short)", "openai:gpt-x (long)"]

@@ -1,9 +1,10 @@
 """Results of promptfoo: a row a provider, prompt and test case.
 
 A repeated test case gets another number each time, and which repeat it was is not exported. So an item is the test's
-description and variables, and its rows are the attempts of a provider on it in their order.
+description and variables, with a hash of its assertions where tests differ in these only, and its rows are the attempts
+of a provider on it in their order. The results are one document, or a row a line (--output FILE.jsonl).
 
-Source: promptfoo's src/types/index.ts, src/evaluator.ts.
+Source: promptfoo's src/types/index.ts, src/evaluator.ts, src/models/{eval,evalResult}.ts.
 """
 
 from __future__ import annotations
@@ -12,32 +13,33 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import canonical, digest, inner, members, place, text
+from benchkit.formats.fields import canonical, digest, first, inner, members, place, text
 from benchkit.formats.native import Attempts, Document, choose, number
 
-NAME = "promptfoo results (results.json)"
+NAME = "promptfoo results (results.json, .jsonl)"
 
 ERROR = 2  # failureReason: 0 none, 1 an assertion, 2 an error
 LONGEST = 100  # characters of an item's name
+ROW = {"promptIdx", "testIdx", "success", "score", "testCase"}
 
 
 def sniff(doc: Document) -> bool:
+    if doc.kind == "ndjson":
+        return first(doc).keys() >= ROW
     results = doc.first.get("results") if doc.kind == "json" and isinstance(doc.first, dict) else None
     return isinstance(results, dict) and {"version", "results"} <= results.keys()
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    results = doc.first["results"]
-    if results["version"] not in (2, 3):
-        raise InputError(f"results of promptfoo's version {str(results['version'])[:20]}: known are 2 and 3")
-    rows = list(members(results["results"], "result"))
+    rows, run = _rows(doc)
     failed = {n: _failed(row, n) for n, row in rows}
     metric = _metric([(n, row) for n, row in rows if not failed[n]], choices.metric)
     names = _models(rows)
-    out = Attempts("promptfoo", settings=text(doc.first, "evalId"))
+    items = _items(rows)
+    out = Attempts("promptfoo", settings=run)
     answers: dict[tuple[str, str], list[str]] = {}
     for n, row in rows:
-        model, item = names[n], _item(row, n)
+        model, item = names[n], items[n]
         response = row.get("response")
         answer = canonical(response.get("output") if isinstance(response, dict) else None, "the output", n)
         earlier = answers.setdefault((model, item), [])
@@ -48,6 +50,16 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         score = None if failed[n] else number(_value(row, metric, n), metric, n)
         out.add(item, score, attempt=len(earlier), model=model, error=failed[n], line=n)
     return out
+
+
+def _rows(doc: Document) -> tuple[list[tuple[int, dict[str, Any]]], str | None]:
+    """The rows, and the run's name."""
+    if doc.kind == "ndjson":
+        return list(doc.rows()), None
+    results = doc.first["results"]
+    if results["version"] not in (2, 3):
+        raise InputError(f"results of promptfoo's version {str(results['version'])[:20]}: known are 2 and 3")
+    return list(members(results["results"], "result")), text(doc.first, "evalId")
 
 
 def _failed(row: dict[str, Any], line: int) -> bool:
@@ -83,7 +95,8 @@ def _models(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
             provider = text(provider, "label", n) or text(provider, "id", n)
         if not isinstance(provider, str) or not provider:
             raise InputError(f"{place(n)}no provider")
-        label = text(inner(row, "prompt", n), "label", n) or ""
+        prompt = inner(row, "prompt", n)
+        label = text(prompt, "label", n) or text(prompt, "display", n) or ""  # display: before there was a label
         column = text(row, "promptId", n) or label, str(row.get("promptIdx"))[:20]
         at[n] = provider, column
         columns.setdefault(provider, {})[column] = label
@@ -97,6 +110,16 @@ def _prompt(columns: dict[tuple[str, str], str], column: tuple[str, str]) -> str
     label, labels = columns[column], list(columns.values())
     short = 0 < len(label) <= LONGEST and "\n" not in label and labels.count(label) == 1
     return f" ({label if short else f'prompt {column[1]}, {digest(column[0])}'})"
+
+
+def _items(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
+    """Row -> the test's name, with a hash of its assertions where tests of one name differ in them."""
+    names = {n: _item(row, n) for n, row in rows}
+    asserted = {n: canonical(inner(row, "testCase", n).get("assert"), "assert", n) for n, row in rows}
+    found: dict[str, set[str]] = {}
+    for n, name in names.items():
+        found.setdefault(name, set()).add(asserted[n])
+    return {n: name if len(found[name]) == 1 else f"{name} {digest(asserted[n])}" for n, name in names.items()}
 
 
 def _item(row: dict[str, Any], line: int) -> str:
