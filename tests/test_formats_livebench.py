@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import DATA, Shell
 from hypothesis import given, settings
@@ -53,6 +55,14 @@ class TestRead:
         ]  # fmt: skip
         got = attempts(write(tmp_path / "a.jsonl", rows))
         assert got and got.errors == [True, False, True, False]
+
+    def test_parquet(self, tmp_path: Path) -> None:
+        """As the judgments of all models are published."""
+        rows = [row(score=0, at=1.0), row(score=0.5, at=2.0), row("q2", -1.0, 1.0, model="n")]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+        got = attempts(tmp_path / "a.parquet")
+        assert got and (got.models, got.items, got.scores) == (["m", "n"], ["q1", "q2"], [0.5, None])
+        assert got.skipped == {"earlier grading": 1} and got.format == "livebench"
 
     def test_minus_one_is_no_score(self, tmp_path: Path) -> None:
         assert scores(attempts(write(tmp_path / "a.jsonl", [row(score=-1), row("q2")]))) == {"q1": [None], "q2": [1.0]}

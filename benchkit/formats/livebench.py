@@ -1,4 +1,4 @@
-"""Judgments of LiveBench. Grading again appends: of a question and a model the latest row counts.
+"""Judgments of LiveBench, as lines or as Parquet. Grading again appends: of a question and a model the latest counts.
 
 A score is from 0 to 1, or -1 where there is none.
 
@@ -7,28 +7,32 @@ Source: livebench/gen_ground_truth_judgment.py, livebench/show_livebench_result.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from benchkit.errors import InputError
+from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, place, records, text
 from benchkit.formats.native import Attempts, Document, identifier, number
 
-NAME = "LiveBench judgments (ground_truth_judgment.jsonl)"
+NAME = "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)"
 
 FINE = {None, "ok", "success", "completed"}  # of eval_status
 UNSCORED = -1
+NEEDED = ("question_id", "model", "score", "tstamp", "category")
+STATUS = ("eval_status", "error", "error_msg")
 
 
 def sniff(doc: Document) -> bool:
-    return {"question_id", "model", "score", "tstamp", "category"} <= first(doc).keys()
+    return set(NEEDED) <= (set(doc.columns) if doc.kind == "parquet" else first(doc).keys())
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     out = Attempts("livebench")
     last: dict[tuple[str, str], tuple[float, float | None, bool, int]] = {}
     count = 0
-    for n, row in records(doc):
+    for n, row in _rows(doc):
         key = identifier(row.get("question_id"), "question_id", n), identifier(row.get("model"), "model", n)
         at = row.get("tstamp")
         if isinstance(at, bool) or not isinstance(at, int | float) or at != at:
@@ -42,6 +46,17 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if count > len(last):
         out.skip("earlier grading", count - len(last))
     return out
+
+
+def _rows(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
+    if doc.kind != "parquet":
+        yield from records(doc)
+        return
+    names = [n for n in (*NEEDED, *STATUS) if n in doc.columns]
+    columns = [parquet.values(doc, n) for n in names]
+    if len({len(c) for c in columns}) > 1:
+        raise InputError("damaged Parquet data: columns of different lengths")
+    yield from ((n, dict(zip(names, row, strict=True))) for n, row in enumerate(zip(*columns, strict=True), 1))
 
 
 def _failed(row: dict[str, Any], line: int) -> bool:
