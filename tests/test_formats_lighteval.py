@@ -78,6 +78,36 @@ class TestDetails:
             attempts(path)
 
 
+class TestPrinted:
+    """lighteval 0.6.2 casts every column to text with str()."""
+
+    def test_metrics_as_python_prints_them(self, tmp_path: Path) -> None:
+        values: list[Any] = [0.0, 1, True, None, float("nan"), 5e-05, 1e-07]
+        metrics = [{"logits": [0.5, "x"], "em": v, "note": "a, b"} for v in values]
+        rows = [{"full_prompt": str(k), "metrics": str(m), "predictions": "['x']"} for k, m in enumerate(metrics)]
+        got = scores(attempts(parquet(tmp_path / "a.parquet", rows)))
+        assert [s for [s] in got.values()] == [0.0, 1.0, 1.0, None, None, 5e-05, 1e-07]
+
+    def test_numbers_of_numpy(self, tmp_path: Path) -> None:
+        rows = [{"full_prompt": "q", "metrics": "{'em': np.float64(0.5), 'f1': 1.0}", "predictions": "[]"}]
+        assert scores(attempts(parquet(tmp_path / "a.parquet", rows), metric="em")) == {
+            f"0-{hashlib.sha256(b'q').hexdigest()[:12]}": [0.5]
+        }
+
+    @pytest.mark.parametrize(
+        "said", ["", "{", "{}x", "{'em': 1", "{'em': {'a': 1}}", "{'em': f()}", "[1]", "{'em': 1 'f1': 2}"]
+    )
+    def test_other_texts_are_refused(self, tmp_path: Path, said: str) -> None:
+        rows = [{"full_prompt": "q", "metrics": said, "predictions": "[]"}]
+        with pytest.raises(InputError, match="row 1: metrics is no struct of metrics, and no printed one"):
+            attempts(parquet(tmp_path / "a.parquet", rows))
+
+    @given(st.text("{}'[](), :.0123456789aenmp\\", max_size=60))
+    def test_any_text(self, tmp_path_factory: pytest.TempPathFactory, said: str) -> None:
+        rows = [{"full_prompt": "q", "metrics": said, "predictions": "[]"}]
+        survives(parquet(tmp_path_factory.mktemp("a") / "a.parquet", rows), unscored="drop")
+
+
 class TestNames:
     def test_the_results_name_the_model(self, tmp_path: Path) -> None:
         path = parquet(tmp_path / "details" / "org" / "folder" / DATE / NAME, [new("0", em=1.0)])
@@ -120,11 +150,6 @@ class TestNames:
 
 
 class TestHostile:
-    def test_metrics_that_are_text(self, tmp_path: Path) -> None:
-        rows = [{"__doc__": {"id": "0"}, "__metric__": "{'em': 0.0}", "__model_response__": ""}]
-        with pytest.raises(InputError, match="row 1: __metric__ is no struct of metrics"):
-            attempts(parquet(tmp_path / "a.parquet", rows))
-
     def test_no_documents(self, tmp_path: Path) -> None:
         rows = [{"__doc__": 3, "__metric__": {"em": 1.0}}]
         with pytest.raises(InputError, match="documents without id, hash or text"):

@@ -1,12 +1,14 @@
 """Details of lighteval and of the Open LLM Leaderboard: a Parquet file a task, a struct of metrics a row.
 
-Older files have no identifier of a document: its place in the file and a hash of its text serve.
+Older files have no identifier of a document: its place in the file and a hash of its text serve. Before 0.8 every
+column was cast to text, also the metrics: a flat dictionary as Python prints it.
 
-Source: lighteval/logging/evaluation_tracker.py, lighteval/logging/info_loggers.py.
+Source: lighteval/logging/evaluation_tracker.py, lighteval/logging/info_loggers.py, of 0.6.2 to 0.13.0.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import Any
@@ -21,6 +23,10 @@ NAME = "lighteval and Open LLM Leaderboard details (details_*.parquet)"
 
 FILE = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d{2}-\d{2}T[\d.:-]+)\.parquet$")
 METRICS = ("__metric__", "metric", "metrics")  # of lighteval's newest files, those before, the oldest
+NUMBER = r"-?\d+\.?\d*(?:e[+-]?\d+)?|-?inf|nan|True|False|None"
+PRINTED = re.compile(
+    rf"'([^'\\]*)': (?:(?:np\.\w+\()?({NUMBER})\)?|\[[^\[\]{{}}]*\]|'[^'\\]*')(?:, |(?=\}}$))", re.ASCII
+)
 TEXTS = ("hashes.example", "example", "full_prompt", "__doc__.query", "doc.query")
 
 
@@ -46,15 +52,33 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if named and os.path.basename(folder) == named["date"]:
         out.folder = os.path.dirname(folder)
     column = next(c for c in METRICS if c in doc.columns)
-    rows = parquet.values(doc, column)
-    for n, row in enumerate(rows, 1):
-        if row is not None and not isinstance(row, dict):
-            raise InputError(f"row {n}: {column} is no struct of metrics: lighteval wrote the details as text")
+    rows = [_metrics(row, column, n) for n, row in enumerate(parquet.values(doc, column), 1)]
     found = sorted({k for row in rows if row for k, v in row.items() if isinstance(v, bool | int | float)})
     metric = choose(choices.metric, found, "--metric", "metric")
     for n, (item, row) in enumerate(zip(_items(doc), rows, strict=True), 1):
         out.add(item, number((row or {}).get(metric), metric, n), line=n)
     return out
+
+
+def _metrics(row: Any, column: str, line: int) -> dict[str, Any] | None:
+    """Metric -> value, of a struct or of a dictionary as Python prints it.
+
+    >>> _metrics("{'em': 1.0, 'logits': [1, 2], 'ok': np.float64(0.5)}", "metrics", 1)
+    {'em': 1.0, 'ok': 0.5}
+    """
+    if row is None or isinstance(row, dict):
+        return row
+    found: dict[str, Any] = {}
+    if isinstance(row, str) and row.startswith("{") and row.endswith("}"):
+        at = 1
+        while match := PRINTED.match(row, at):
+            if match[2] is not None:
+                word = {"True": 1.0, "False": 0.0, "None": math.nan}
+                found[match[1]] = word[match[2]] if match[2] in word else float(match[2])
+            at = match.end()
+        if at == len(row) - 1:
+            return found
+    raise InputError(f"row {line}: {column} is no struct of metrics, and no printed one")
 
 
 def _items(doc: Document) -> list[str]:
