@@ -35,6 +35,17 @@ class TestRead:
         document = results({"example_abbr": "a", key: True}, example("b", None, key=key))
         assert scores(attempts(write(tmp_path / "a.json", document))) == {"a": [1.0], "b": [None]}
 
+    def test_examples_without_names(self, tmp_path: Path) -> None:
+        """Older details: an object with a type, whose keys are the examples' numbers, or a list."""
+        old = [{"prompt": "?", "predictions": "4", "references": "4", "correct": v} for v in (True, False)]
+        for details in ({"type": "GEN"} | {str(n): d for n, d in enumerate(old)}, old):
+            path = write(tmp_path / "a.json", {"accuracy": 50.0, "details": details})
+            assert reader(path) == "opencompass" and scores(attempts(path)) == {"0": [1.0], "1": [0.0]}
+
+    def test_details_without_verdicts_are_nobody_s(self, tmp_path: Path) -> None:
+        details = {"type": "GEN", "0": {"prompt": "?", "predictions": "4", "references": "4"}}
+        assert reader(write(tmp_path / "a.json", {"accuracy": 50.0, "details": details})) is None
+
     def test_several_verdicts_must_be_chosen(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.json", results(example("a", False, is_correct=[True])))
         with pytest.raises(InputError, match=r"several metrics \(correct, is_correct\): choose one with --metric"):

@@ -1,8 +1,9 @@
 """Results of OpenCompass with details: an example's verdicts, one a replica.
 
-No model is recorded: it is the name of the folder.
+Older details have no names of examples: they are an object by the example's number from 0, or a list. No model is
+recorded: it is the name of the folder.
 
-Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py.
+Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from benchkit.formats.native import Attempts, Document, choose, number
 NAME = "OpenCompass results with details"
 
 VERDICTS = ("correct", "is_correct", "cascade_correct")
+ANSWERS = {"pred", "predictions", "origin_prediction", "prompt"}  # of which an older example has one at least
 
 
 def sniff(doc: Document) -> bool:
     details = doc.first.get("details") if doc.kind == "json" and isinstance(doc.first, dict) else None
-    return isinstance(details, list) and bool(details) and isinstance(details[0], dict) and "example_abbr" in details[0]
+    values = details.values() if isinstance(details, dict) else details if isinstance(details, list) else ()
+    example = next((v for v in values if isinstance(v, dict)), {})
+    return "example_abbr" in example or (any(v in example for v in VERDICTS) and bool(ANSWERS & example.keys()))
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    details = list(members(doc.first["details"], "example"))
+    details = list(members(_examples(doc.first["details"]), "example"))
     found = [v for v in VERDICTS if any(v in d for _, d in details)]
     verdict = choose(choices.metric, found, "--metric", "metric")
     out = Attempts("opencompass")
@@ -37,8 +41,15 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         if not values:
             raise InputError(f"{place(n)}an example without a verdict")
         for k, value in enumerate(values):
-            out.add(detail.get("example_abbr"), number(value, verdict, n), attempt=k, line=n)
+            out.add(detail["example_abbr"], number(value, verdict, n), attempt=k, line=n)
     return out
+
+
+def _examples(details: Any) -> list[Any]:
+    """The examples, each with its name; in an object `type` (PPL, GEN) and other values are none."""
+    named = details.items() if isinstance(details, dict) else ((str(n), d) for n, d in enumerate(details))
+    found = [(n, d) for n, d in named if isinstance(d, dict) or isinstance(details, list)]
+    return [{"example_abbr": n} | d if isinstance(d, dict) else d for n, d in found]
 
 
 def _dataset(path: str | None) -> str | None:
