@@ -40,6 +40,13 @@ class TestFilters:
             attempts(path)
         assert scores(attempts(path, filter="flexible-extract")) == {"0": [1]}
 
+    def test_a_task_without_filters_needs_no_choice(self, tmp_path: Path) -> None:
+        """The choice is for other tasks of the same folder."""
+        path = write(tmp_path / "a.jsonl", [row(0, acc=1.0)])
+        assert scores(attempts(path, filter="strict-match")) == {"0": [1]}
+        with pytest.raises(InputError, match=r"no filter 'flexible' \(found: strict-match\)"):
+            attempts(write(tmp_path / "b.jsonl", [row(0, "strict-match", acc=1.0)]), filter="flexible")
+
     def test_old_samples_stand_in_the_order_of_the_filters(self, tmp_path: Path) -> None:
         """Before 0.4.8 all documents by the first filter come first, then all by the second, without a name."""
         rows = [row(d, None, names=False, exact_match=v) for d, v in ((0, 0.0), (1, 0.0), (0, 1.0), (1, 0.0))]

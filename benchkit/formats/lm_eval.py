@@ -86,7 +86,8 @@ def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any,
         if not _is_sample(row):
             raise InputError(f"row {n}: no sample: it lacks doc_id, resps or filtered_resps")
     filters = _filters(rows, config)
-    chosen = choose(choices.filter, sorted(set(filters)), "--filter", "filter")
+    found = sorted(set(filters))  # 'none' alone is a task without filters, beside which others may have some
+    chosen = found[0] if found == ["none"] else choose(choices.filter, found, "--filter", "filter")
     rows = [row for row, name in zip(rows, filters, strict=True) if name == chosen]
     metric = choose(choices.metric, _metrics([r for _, r in rows], choices.metric), "--metric", "metric")
     for n, row in rows:
