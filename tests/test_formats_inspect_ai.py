@@ -57,6 +57,12 @@ class TestSamples:
         assert (scores(found), found.numbers) == ({"q": [1, 0]}, ["1", "2"])
         assert found.settings == "reasoning_effort=high, temperature=0.5"
 
+    def test_arguments_that_may_be_secrets_are_no_settings(self, tmp_path: Path) -> None:
+        args = {"api_key": "x", "base_url": "http://x", "access_token": "x", "device": "cuda:0", "max_tokens": 9}
+        about = HEADER["eval"] | {"model_args": args, "model_generate_config": {}}
+        found = attempts(write(tmp_path / "a.json", log([sample(1, "C")], eval=about)))
+        assert found is not None and found.settings == "device=cuda:0, max_tokens=9"
+
     def test_nan_and_null_are_no_score(self, tmp_path: Path) -> None:
         found = attempts(write(tmp_path / "a.json", log([sample(1, float("nan")), sample(2, "C"), sample(3)])))
         assert scores(found) == {"1": [None], "2": [1], "3": [None]}

@@ -23,7 +23,7 @@ def simulation(task: Any = "0", trial: Any = 0, reward: Any = 1.0, **more: Any) 
 
 
 INFO = {
-    "agent_info": {"implementation": "llm_agent", "llm": "gpt-x", "llm_args": {"temperature": 0.0}},
+    "agent_info": {"implementation": "llm_agent", "llm": "gpt-x", "llm_args": {"temperature": 0.0, "api_key": "v1.x"}},
     "user_info": {"implementation": "user_simulator", "llm": "gpt-y"},
     "environment_info": {"domain_name": "retail"},
 }
@@ -56,11 +56,20 @@ class TestRewards:
 
 
 class TestSimulations:
+    def test_a_list_without_its_run(self, tmp_path: Path) -> None:
+        """As submissions to the board may have them: no information on the model, trials may be missing."""
+        rows = [simulation(), simulation("1", reward=0.0, trial=None), simulation("2", reward_info=None)]
+        del rows[1]["trial"]
+        path = write(tmp_path / "a.json", rows)
+        got = attempts(path)
+        assert reader(path) == "tau_bench" and got and (got.model, got.scores) == (None, [1.0, 0.0, None])
+        assert got.numbers == ["0", None, "0"]
+
     def test_the_model_is_the_agent_s(self, tmp_path: Path) -> None:
         got = attempts(write(tmp_path / "a.json", RUN))
         assert scores(got) == {"0": [1.0, 0.0], "1": [0.5]}
         assert got and (got.model, got.task) == ("gpt-x", "retail")
-        assert got.settings == 'llm_agent, user=gpt-y, {"temperature":0.0}'
+        assert got.settings == "llm_agent, user=gpt-y, temperature=0.0"  # never the key
 
     def test_voice(self, tmp_path: Path) -> None:
         info = {"agent_info": {"implementation": "audio"}, "audio_native_config": {"model": "rt"}}

@@ -22,6 +22,7 @@ from benchkit.formats.zips import Archive
 NAME = "Inspect AI logs (.eval, .json)"
 
 LOG = ({"version", "eval", "plan"}, {"status", "eval", "plan"})  # the version is lost where defaults are left out
+SECRET = re.compile("key|token(?!s)|secret|password|auth|credential|url", re.IGNORECASE)  # never part of a name
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # as Inspect's value_to_float
 
@@ -166,5 +167,5 @@ def _settings(about: dict[str, Any]) -> str | None:
     config, args = inner(about, "model_generate_config"), inner(about, "model_args")
     wanted = ("reasoning_effort", "reasoning_tokens", "temperature", "max_tokens", "top_p", "seed")
     parts = [f"{k}={config[k]}" for k in wanted if config.get(k) is not None]
-    parts += [f"{k}={v}" for k, v in sorted(args.items()) if isinstance(v, str | int | float)]
+    parts += [f"{k}={v}" for k, v in sorted(args.items()) if isinstance(v, str | int | float) and not SECRET.search(k)]
     return ", ".join(parts) or None

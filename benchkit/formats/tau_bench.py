@@ -1,6 +1,7 @@
 """tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each beside an index.
 
-tau-bench records no model.
+tau-bench records no model, nor does a list of tau2-bench's simulations alone. Arguments of a model may hold keys of an
+interface: only settings of the generation are kept.
 
 Source: tau_bench/run.py, tau_bench/types.py; tau2/data_model/simulation.py.
 """
@@ -12,11 +13,12 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import canonical, first, inner, members, text
+from benchkit.formats.fields import first, inner, members, text
 from benchkit.formats.native import Attempts, Document, number
 
 NAME = "tau-bench rewards and tau2-bench simulations"
 
+GENERATION = ("reasoning_effort", "temperature", "top_p", "max_tokens", "seed")
 NO_ROLLOUT = {"infrastructure_error", "context_window_exceeded", "unexpected_error"}
 """Reasons of termination after which tau2-bench has nothing to evaluate."""
 
@@ -25,7 +27,7 @@ def sniff(doc: Document) -> bool:
     if doc.kind != "json":
         return False
     if isinstance(doc.first, list):
-        return {"task_id", "reward", "trial"} <= first(doc).keys()
+        return {"task_id", "reward", "trial"} <= first(doc).keys() or _is_simulation(first(doc))
     return _is_run(first(doc)) or _is_simulation(first(doc))
 
 
@@ -37,11 +39,13 @@ def _is_run(value: dict[str, Any]) -> bool:
 
 
 def _is_simulation(value: dict[str, Any]) -> bool:
-    return {"id", "task_id", "trial", "termination_reason", "reward_info"} <= value.keys()
+    return {"id", "task_id", "termination_reason", "reward_info"} <= value.keys()
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     if isinstance(doc.first, list):
+        if _is_simulation(first(doc)):
+            return _simulations(Attempts("tau2-bench"), doc.first, indexed=False)
         return _rewards(doc.first)
     if not _is_run(doc.first):
         index = os.path.join(os.path.dirname(doc.path or ""), os.pardir, "results.json")
@@ -82,5 +86,6 @@ def _simulations(out: Attempts, runs: Any, *, indexed: bool) -> Attempts:
 def _settings(agent: dict[str, Any], user: dict[str, Any]) -> str | None:
     """What may tell two runs of a model apart: the agent, its arguments, and who played the user."""
     parts = [text(agent, "implementation"), text(user, "llm") and f"user={text(user, 'llm')}"]
-    args = agent.get("llm_args")
-    return ", ".join(p for p in (*parts, canonical(args, "llm_args") if args else None) if p) or None
+    args = inner(agent, "llm_args")
+    parts += [f"{k}={args[k]}" for k in GENERATION if isinstance(args.get(k), str | int | float)]
+    return ", ".join(p for p in parts if p) or None
