@@ -196,3 +196,13 @@ def test_a_reward_of_0_stands_where_the_end_was_the_agent_s_own(tmp_path: Path, 
         assert got and got.errors == [failed]
         got = attempts(write(tmp_path / "hello__a" / "result.json", trial(reward=1.0, **where)))
         assert got and got.errors == [False]
+
+
+def test_a_trial_of_terminal_bench_without_the_run_s_results(tmp_path: Path) -> None:
+    """As submissions to the board have them; the run's metadata two folders above name the model."""
+    path = write(tmp_path / "run" / "hello" / "hello.1-of-1.run" / "results.json", old())
+    got = attempts(path)
+    assert got and (got.model, got.folder) == (None, str(tmp_path / "run"))
+    write(tmp_path / "run" / "run_metadata.json", {"run_id": "run", "model_name": "m", "agent_name": "t"})
+    got = attempts(path)
+    assert got and (got.model, got.settings, got.numbers) == ("m", "t", ["hello.1-of-2.run"])

@@ -73,8 +73,13 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         about = doc.sibling("run_metadata.json")
         return _run(value["results"], about if isinstance(about, dict) else {})
     if _is_old_trial(value):  # <run>/<task>/<trial>/results.json, which the run's own repeats
-        whole = os.path.join(os.path.dirname(doc.path or ""), os.pardir, os.pardir, "results.json")
-        return None if doc.path is not None and os.path.isfile(whole) else _run([value], {})
+        up = os.path.join(os.pardir, os.pardir)
+        if doc.path is not None and os.path.isfile(os.path.join(folder, up, "results.json")):
+            return None
+        about = doc.sibling(os.path.join(up, "run_metadata.json"))
+        out = _run([value], about if isinstance(about, dict) else {})
+        out.folder = os.path.normpath(os.path.join(folder, up)) if folder else None
+        return out
     return None
 
 
