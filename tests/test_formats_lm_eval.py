@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from native_files import attempts, damaged, reader, scores, survives, write
@@ -138,6 +140,15 @@ class TestLayouts:
         assert found and (found.model, found.task, scores(found)) == ("org/m", "gsm8k", {"0": [1]})
         with pytest.raises(InputError, match="samples of 2 tasks in one file"):
             attempts(write(tmp_path / "b.json", whole | {"samples": {"gsm8k": [], "arc_easy": []}}))
+
+    def test_parquet(self, tmp_path: Path) -> None:
+        """As published: no name of a task or a model, and a column that is null where a sample lacks it."""
+        rows = [row(n, "none", names=False, acc=v, acc_norm=1.0, f1=[1, 0]) for n, v in ((0, 1.0), (1, 0.0))]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+        with pytest.raises(InputError, match=r"several metrics \(acc, acc_norm\)"):
+            attempts(tmp_path / "a.parquet")
+        found = attempts(tmp_path / "a.parquet", metric="acc")
+        assert found and (found.model, found.task, scores(found)) == (None, None, {"0": [1], "1": [0]})
 
     def test_results_alone_add_nothing(self, tmp_path: Path) -> None:
         assert attempts(write(tmp_path / f"results_{STAMP}.json", results())) is None

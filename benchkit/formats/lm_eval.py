@@ -2,7 +2,8 @@
 
 lmms-eval writes nearly the same. Files are called samples_<task>_<stamp>.jsonl beside results_<stamp>.json (with
 --output_path FILE.json, FILE_<stamp>.json); before 0.4.3 <arguments>_<task>.jsonl, which holds a list, beside
-results.json; in lmms-eval <stamp>_samples_<task>.jsonl beside <stamp>_results.json.
+results.json; in lmms-eval <stamp>_samples_<task>.jsonl beside <stamp>_results.json. The Open LLM Leaderboard publishes
+them as Parquet too.
 
 Before 0.4.8 samples don't name their filter: those of one document stand in the order of the filters of the task's
 configuration, which is in the results. Numbers and flags of NumPy stood as texts then. A metric that is a list is a
@@ -17,9 +18,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from benchkit.errors import InputError
+from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import inner, members, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number
@@ -41,6 +44,8 @@ ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")  # that n
 def sniff(doc: Document) -> bool:
     if doc.kind == "json" and isinstance(doc.first, dict):
         return doc.first.keys() >= RESULTS or _is_sample(doc.first)
+    if doc.kind == "parquet":
+        return set(doc.columns) >= HARNESS
     return doc.kind in ("json", "ndjson") and _is_sample(_first(doc))
 
 
@@ -65,9 +70,29 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     configs = inner(results, "configs")
     stem = name.split(".json")[0]
     out.task = named["task"] if named else max((t for t in configs if stem.endswith(f"_{t}")), key=len, default=None)
-    rows = doc.first if doc.kind == "json" else None
-    rows = list(doc.rows()) if rows is None else list(members(rows if isinstance(rows, list) else [rows], "sample"))
-    return _samples(out, rows, configs.get(out.task or ""), choices)
+    return _samples(out, _rows(doc), configs.get(out.task or ""), choices)
+
+
+def _rows(doc: Document) -> list[tuple[int, dict[str, Any]]]:
+    """The samples with their rows; of Parquet without what is not needed, the documents and the responses."""
+    if doc.kind == "parquet":
+        names = [n for n in doc.columns if n not in OWN or n in ("doc_id", "filter", "metrics")]
+        columns = [parquet.values(doc, n) for n in names]
+        if len({len(c) for c in columns}) > 1:
+            raise InputError("damaged Parquet data: columns of different lengths")
+        return [(n, dict(zip(names, row, strict=True))) for n, row in enumerate(zip(*columns, strict=True), 1)]
+    if doc.kind == "ndjson":
+        return _checked(doc.rows())
+    return _checked(doc.first if isinstance(doc.first, list) else [doc.first])
+
+
+def _checked(rows: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The samples of a list, or of numbered lines, each with its row; InputError for what is none."""
+    found = list(rows) if isinstance(rows, Iterator) else list(members(rows, "sample"))
+    for n, row in found:
+        if not _is_sample(row):
+            raise InputError(f"row {n}: no sample: it lacks doc_id, resps or filtered_resps")
+    return found
 
 
 def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
@@ -78,13 +103,10 @@ def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
     (task, rows), *_ = tasks.items()
     out = Attempts("lm-eval samples", _model(results))
     out.task = task
-    return _samples(out, list(members(rows, "sample")), inner(results, "configs").get(task), choices)
+    return _samples(out, _checked(rows), inner(results, "configs").get(task), choices)
 
 
 def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any, choices: Choices) -> Attempts:
-    for n, row in rows:
-        if not _is_sample(row):
-            raise InputError(f"row {n}: no sample: it lacks doc_id, resps or filtered_resps")
     filters = _filters(rows, config)
     found = sorted(set(filters))  # 'none' alone is a task without filters, beside which others may have some
     chosen = found[0] if found == ["none"] else choose(choices.filter, found, "--filter", "filter")
@@ -97,7 +119,7 @@ def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any,
 
 def _filters(rows: list[tuple[int, dict[str, Any]]], config: Any) -> list[str]:
     """The filter of every sample; where samples don't name theirs, by their order and the task's configuration."""
-    if any("filter" in row for _, row in rows):
+    if any(row.get("filter") is not None for _, row in rows):
         return [str(row.get("filter", "none")) for _, row in rows]
     told = config.get("filter_list") if isinstance(config, dict) else None
     names = [f["name"] for f in told if isinstance(f, dict) and "name" in f] if isinstance(told, list) else []
