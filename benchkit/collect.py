@@ -16,7 +16,7 @@ from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, re
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.merge import merge, sources
 from benchkit.formats.native import look, tabular
-from benchkit.formats.tabular import unpacked
+from benchkit.formats.tabular import NOTHING, unpacked
 from benchkit.tables import doubts
 
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
@@ -139,18 +139,14 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None
             return None
         tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
         cells = long.read(tab, LONG, choices)
-        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped, settings=got.settings)
+        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped | cells.skipped,
+                               settings=got.settings)  # fmt: skip
         return _Source(cells, {}, [], got.task)
     if doc and doc.kind == "zip":
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
-    tab = open_source(name, args.from_, data, unterminated=args.allow_unterminated)
-    try:
-        return _Source(read(tab, choices, naming.fallback(args, name)), tab.meta, tab.notes, None)
-    except pl.exceptions.PolarsError as e:
-        fault = e.__context__ if isinstance(e.__context__, InputError) else None
-        raise fault or InputError(
-            f"damaged {tab.format} data: {cli.printable(' '.join(str(e).split()))[:160]}"
-        ) from None
+    value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING
+    tab = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
+    return _Source(read(tab, choices, naming.fallback(args, name)), tab.meta, tab.notes, None)
 
 
 def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:

@@ -10,6 +10,7 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
@@ -62,7 +63,7 @@ def look_over(source: Open, separator: str | None = None) -> Shape:
     if re.fullmatch("sep=.?", separator.join(names)):
         raise InputError(f"line 1: '{separator.join(names)}' is a hint for Excel, not data: remove the line")
     bare = [n.strip() for n in names]
-    twice = {n for n in bare if n and bare.count(n) > 1} if len(set(bare)) < len(bare) else set()
+    twice = {n for n, count in Counter(bare).items() if n and count > 1}
     if twice:
         raise InputError(f"column '{min(twice)}' stands twice in the header")
     empty = next(records, None) is None
@@ -119,8 +120,25 @@ def line_of(source: Open, shape: Shape, index: int) -> int:
     return shape.skip + 1 + index
 
 
-def batches(source: Open, shape: Shape, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The named columns (all of them by default) as text, in batches; an empty field without quotes is null."""
+def records(source: Open, shape: Shape) -> Iterator[list[str]]:
+    """The fields of the named columns, a list a record."""
+    kept = [k for k, n in enumerate(shape.names) if n.strip()]
+    every = len(kept) == len(shape.names)
+    each = _records(source, shape.separator)
+    next(each, None)
+    for start, _, fields in each:
+        if len(fields) != len(shape.names):
+            raise InputError(f"row {start}: {len(fields)} fields where the header has {len(shape.names)}")
+        yield fields if every else [fields[k] for k in kept]
+
+
+def batches(
+    source: Open, shape: Shape, columns: Sequence[str] | None = None, *, dictionary: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The named columns (all of them by default) as text, in batches; an empty field without quotes is null.
+
+    dictionary: as indices into the distinct texts of a batch.
+    """
     named = shape.named
     wanted = list(named) if columns is None else list(columns)
     if shape.empty or not wanted:
@@ -130,7 +148,7 @@ def batches(source: Open, shape: Shape, columns: Sequence[str] | None = None) ->
         try:
             before = given  # rows to pass over, given out by an earlier try
             with source() as f:
-                for batch in pa.csv.open_csv(f, *_options(shape, [named[n] for n in wanted], size)):
+                for batch in pa.csv.open_csv(f, *_options(shape, [named[n] for n in wanted], size, dictionary)):
                     new = batch.slice(min(before, batch.num_rows))
                     before -= batch.num_rows - new.num_rows
                     given += new.num_rows
@@ -144,7 +162,7 @@ def batches(source: Open, shape: Shape, columns: Sequence[str] | None = None) ->
 
 
 def _options(
-    shape: Shape, wanted: list[str], size: int
+    shape: Shape, wanted: list[str], size: int, dictionary: bool
 ) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
     return (
         pa.csv.ReadOptions(
@@ -153,7 +171,7 @@ def _options(
         pa.csv.ParseOptions(delimiter=shape.separator, newlines_in_values=shape.quoted),
         pa.csv.ConvertOptions(
             include_columns=wanted,
-            column_types=dict.fromkeys(wanted, pa.utf8()),
+            column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.utf8()) if dictionary else pa.utf8()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
@@ -162,10 +180,11 @@ def _options(
 
 
 def _fault(source: Open, shape: Shape) -> str | None:
-    width = len(shape.names)
-    for start, _, fields in _records(source, shape.separator):
-        if len(fields) != width:
-            return f"row {start}: {len(fields)} fields where the header has {width}"
+    try:
+        for _ in records(source, shape):
+            pass
+    except InputError as e:
+        return str(e)
     return None
 
 

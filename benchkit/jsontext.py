@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +12,10 @@ import orjson
 from benchkit.csvtext import Open
 from benchkit.errors import InputError
 from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
+
+LARGEST = 1 << 30  # bytes of one JSON document, unpacked
+NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
+BLOCK = 1 << 22  # bytes of lines that are parsed at once
 
 
 class Rows(NamedTuple):
@@ -36,6 +42,12 @@ def rows(source: Open, from_: str, spec: Table | None) -> Rows:
         doc = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as e:
         raise InputError(f"damaged or cut JSON: {e.msg} at line {e.lineno}, column {e.colno}") from None
+    found, meta = members(doc, spec)
+    return Rows(lambda: iter(enumerate(found, 1)), meta, "json")
+
+
+def members(doc: Any, spec: Table | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of a JSON value, and what a document holds beside them. spec: as of `rows`."""
     found, meta = doc, {}
     if isinstance(doc, dict):
         table = _table(doc, spec)
@@ -48,7 +60,7 @@ def rows(source: Open, from_: str, spec: Table | None) -> Rows:
     for k, row in enumerate(found, 1):
         if not isinstance(row, dict):
             raise InputError(f"row {k}: not a JSON object")
-    return Rows(lambda: iter(enumerate(found, 1)), meta, "json")
+    return found, meta
 
 
 def _table(doc: dict[str, Any], spec: Table | None) -> Table | None:
@@ -85,9 +97,75 @@ def lines(source: Open, parse: Callable[[bytes, str], Any] | None = None) -> Ite
             if not text:
                 continue
             row = (parse or _strict)(text, f"line {n}: ")
-            if not isinstance(row, dict):
-                raise InputError(f"line {n}: not a JSON object")
-            yield n, row
+            yield n, _object(row, n)
+
+
+def blocks(source: Open) -> Iterator[list[dict[str, Any]]]:
+    """The objects of `lines(source, parse)`, in lists of many: a fifth of the time where nothing is wrong."""
+    with source() as f:
+        start, rest = 1, f.read(3).removeprefix(b"\xef\xbb\xbf")
+        while True:
+            data = f.read(max(BLOCK, len(rest)))
+            text, end, rest = (rest + data).rpartition(b"\n") if data else (rest, b"", b"")
+            if text.strip():
+                yield _block(text, start)
+            if not data:
+                return
+            start += text.count(b"\n") + len(end)
+
+
+def _block(text: bytes, start: int) -> list[dict[str, Any]]:
+    """The objects of whole lines, of which the first has the number `start`."""
+    texts = text.split(b"\n")
+    try:
+        rows = list(map(orjson.loads, texts))
+        if set(map(type, rows)) == {dict}:
+            return rows
+    except orjson.JSONDecodeError:
+        pass  # a blank line, NaN, or damage
+    rows = []
+    for n, line in enumerate(texts, start):
+        if line.strip():
+            rows.append(_object(parse(line.strip(), f"line {n}: "), n))
+    return rows
+
+
+def _object(row: Any, line: int) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise InputError(f"line {line}: not a JSON object")
+    return row
+
+
+def parse(data: bytes, place: str = "") -> Any:
+    """A JSON value. NaN and Infinity, which Python's writers leave in, are read as such."""
+    if len(data) > LARGEST:
+        raise InputError(f"{place}a JSON document of more than {LARGEST >> 20} MiB")
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as e:
+        strict = e
+    if any(word in text for word in (b"NaN", b"Infinity")):
+        try:
+            orjson.loads(NOT_JSON.sub(_zero, text))  # all else is as strict as without these words
+            return json.loads(text, parse_int=_whole)
+        except orjson.JSONDecodeError as e:
+            strict = e
+        except (ValueError, RecursionError):
+            pass
+    where = f"column {strict.colno}" if place.startswith("line") else f"line {strict.lineno}, column {strict.colno}"
+    raise InputError(f"{place}damaged or cut JSON: {strict.msg} at {where}") from None
+
+
+def _zero(word: re.Match[bytes]) -> bytes:
+    """A number as long as the word that is none; a text as it is."""
+    return word[0] if word[0].startswith(b'"') else b"0".ljust(len(word[0]))
+
+
+def _whole(digits: str) -> int | float:
+    """An integer as orjson reads it: a float beyond 64 bits."""
+    value = int(digits)
+    return value if -(2**63) <= value < 2**64 else float(value)
 
 
 def _strict(text: bytes, place: str) -> Any:

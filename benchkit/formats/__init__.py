@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import polars as pl
-
 from benchkit.errors import InputError
 from benchkit.formats import counts, long, wide
 from benchkit.formats.cells import Cells, Choices
@@ -36,7 +34,7 @@ def read(tab: Tabular, choices: Choices, model: str | None = None) -> Cells:
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     roles = recognise(tab.names, choices.columns)
     if model is not None and not roles.model and roles.item and (roles.score or roles.attempts):
-        tab = tab._replace(frame=tab.frame.with_columns(pl.lit(model).alias(MODEL)), names=[*tab.names, MODEL])
+        tab = tab.constant(MODEL, model)
         roles = roles._replace(model=MODEL)
     readers: tuple[tuple[Sniff, Read, set[str]], ...] = (
         (counts.sniff, counts.read, {"model", "item", "attempts", "correct", "cluster"}),

@@ -8,7 +8,7 @@ from benchkit.casting import to_contract
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles
-from benchkit.formats.tabular import Tabular, identifier
+from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.tables import RESPONSES, check_responses
 
 
@@ -27,13 +27,13 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         raise InputError("--attempts is for rates in a wide table; here the counts stand in a column")
     for column in (roles.model, roles.item, roles.cluster):
         if column:
-            identifier(tab, column)
+            check_identifier(tab, column)
     wanted = {
         name: getattr(roles, name)
         for name in ("model", "item", "attempts", "correct", "cluster")
         if getattr(roles, name)
     }
-    data = tab.frame.select(*wanted.values()).collect().to_arrow()
+    data = tab.table(list(wanted.values()))
     columns = {role: data[name] for role, name in wanted.items()}
     table = to_contract(columns, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
     check_responses(table, tab.line, unique=not choices.merge)

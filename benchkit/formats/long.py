@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import polars as pl
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchkit.casting import NUMBER
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.clusters import check_clusters
+from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
 from benchkit.formats.columns import Roles
-from benchkit.formats.tabular import Tabular, identifier
+from benchkit.formats.tabular import Tabular, check_identifier
+from benchkit.formats.tally import Sums, Tally
 
 UNSCORED = ("", "na", "n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
 
-MASK = 62
-"""Attempt numbers up to this one fit into an int64 as a set of bits."""
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
@@ -22,187 +33,287 @@ def sniff(tab: Tabular, roles: Roles) -> bool:
     return bool(roles.model and roles.item and roles.score)
 
 
+class Rows(NamedTuple):
+    """A batch of rows, arrays of shape (rows,).
+
+    start: the index of the first among all rows. model, item: codes, -1 where missing. score: NaN where there is none.
+    none: the attempt has no score. columns: as they came.
+    """
+
+    start: int
+    model: Ints
+    item: Ints
+    score: Array
+    none: Flags
+    columns: dict[str, pa.Array]
+
+
+class Reading:
+    """The rows of a long table, with codes that stay the same from pass to pass."""
+
+    def __init__(self, tab: Tabular, roles: Roles) -> None:
+        assert roles.model and roles.item and roles.score
+        for name in (roles.model, roles.item, roles.cluster):
+            if name:
+                check_identifier(tab, name)
+        for name in (roles.score, roles.attempt):
+            if name and "nested" in tab.kinds.get(name, ()):
+                raise InputError(f"column '{name}' holds lists or objects")
+        self.tab = tab
+        self.names = {
+            role: name for role in ("model", "item", "score", "attempt", "cluster") if (name := getattr(roles, role))
+        }
+        self.models, self.items = Codes(), Codes()
+
+    def rows(self) -> Iterator[Rows]:
+        start = 0
+        for batch in self.tab.batches(list(dict.fromkeys(self.names.values()))):
+            columns = {role: batch.column(name) for role, name in self.names.items()}
+            model, item = self.models.of(columns["model"]), self.items.of(columns["item"])
+            score, none = scores(columns["score"], self.names["score"])
+            if len(batch):
+                yield Rows(start, model, item, score, none, columns)
+            start += len(batch)
+
+
+class Faults:
+    """Rows of one kind: how many, and the indices of the first three."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[int] = []
+
+    def add(self, flags: Flags, start: int) -> None:
+        if flags.any():
+            self.count += int(flags.sum())
+            if len(self.first) < 3:
+                self.first += (start + np.flatnonzero(flags)[:3]).tolist()[: 3 - len(self.first)]
+
+
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
-    """Add the attempts up by model and item, in one streaming pass; raise InputError where that would lose or guess.
+    """Add the attempts up by model and item, in one pass; raise InputError where that would lose or guess.
 
     Errors: an identifier is missing, a score is no number in [0,1], an attempt has no score (and `choices.unscored`
     doesn't say what that means), an attempt stands twice (and `choices.duplicates` doesn't say which counts).
     """
     if choices.attempts is not None:
         raise InputError("--attempts is for rates in a wide table; here a row is one attempt")
-    every = normalise(tab, roles)
-    lf, dropped = every, 0
-    if choices.unscored == "drop":  # such a row is no attempt: it stands in nobody's way
-        dropped = int(every.filter(_no_score()).select(pl.len()).collect().item())
-        lf = lf.filter(~_no_score())
-    if choices.duplicates == "first":
-        lf = lf.unique(["model", "item", "attempt"], keep="first", maintain_order=True)
-    elif choices.duplicates == "last":
-        lf = lf.unique(["model", "item", "attempt"], keep="last", maintain_order=True)
-    sums = _add_up(lf, pl.col("score").sum())
-    total = sums.select(pl.col("rows", "blank", "unnamed", "invalid", "unscored", "fractional", "again").sum()).row(0)
-    rows, blank, unnamed, invalid, unscored, fractional, again = (int(v) for v in total)
-    if unnamed:
-        raise InputError(f"{_locate(tab, every, _unnamed())}: the model or the item is missing")
-    if invalid:
-        raise InputError(_invalid(tab, roles, every))
-    if unscored and choices.unscored is None:
-        raise InputError(_unscored(tab, every))
-    if again and choices.duplicates is None:
-        _check_duplicates(tab, roles, every, sums.filter(pl.col("again") > 0), drop=choices.unscored == "drop")
-    if fractional:
-        sums = _add_up(lf, _exact_sum())
-    sums = sums.filter(pl.col("model").is_not_null())
-    check_clusters([sums.select("item", "cluster"), sums.select("item", cluster="cluster_max")])
-    frame = sums.select("model", "item", "cluster", pl.col("rows").alias("attempts"), "correct", "bits")
-    attempts = lf.select("model", "item", "attempt") if roles.attempt else None
-    return Cells(
-        frame, f"long ({tab.format})", rows - blank + dropped, tab.where, unscored + dropped, attempts=attempts
-    )
-
-
-def normalise(tab: Tabular, roles: Roles) -> pl.LazyFrame:
-    """Columns model, item, attempt, cluster, score (float64 or null), raw (the score as text), whatever the source."""
-    types = tab.frame.collect_schema()
-    for column in (roles.score, roles.attempt):
-        if "nested" in tab.kinds.get(column or "", ()):
-            raise InputError(f"column '{column}' holds lists or objects")
-    assert roles.model and roles.item and roles.score
-    score = pl.col(roles.score)
-    kind = types[roles.score]
-    if kind == pl.String:
-        word = score.str.strip_chars().str.to_lowercase()
-        number = word.cast(pl.Float64, strict=False)
-        value = pl.when(word == "true").then(1.0).when(word == "false").then(0.0).otherwise(number)
-        raw = pl.when(word.is_in(UNSCORED)).then(None).otherwise(score)
-    elif kind.is_numeric() or kind in (pl.Boolean, pl.Null):
-        value = score.cast(pl.Float64)
-        raw = pl.when(value.is_nan()).then(None).otherwise(value).cast(pl.String)
-    else:
-        raise InputError(f"column '{roles.score}' holds {kind} values; a score is a number or a flag")
-    attempt = _attempt(pl.col(roles.attempt)) if roles.attempt else pl.lit(None, pl.String)
-    cluster = identifier(tab, roles.cluster) if roles.cluster else pl.lit(None, pl.String)
-    return tab.frame.select(
-        identifier(tab, roles.model).alias("model"),
-        identifier(tab, roles.item).alias("item"),
-        attempt.alias("attempt"),
-        cluster.alias("cluster"),
-        pl.when(value.is_finite()).then(value).otherwise(None).alias("score"),
-        raw.alias("raw"),
-    )
-
-
-def _attempt(column: pl.Expr) -> pl.Expr:
-    """An attempt's number or name, equal where they mean the same: 1, 01 and 1.0."""
-    text = column.cast(pl.String).str.strip_chars()
-    number = text.cast(pl.Float64, strict=False)
-    whole = number.is_finite() & (number == number.floor()) & (number.abs() < 2**53)
-    return pl.when(whole).then(number.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(text)
-
-
-def _unnamed() -> pl.Expr:
-    """A row with a score but without model or item; a line without either and without a score is blank."""
-    return (pl.col("model").is_null() | pl.col("item").is_null()) & ~_blank()
-
-
-def _blank() -> pl.Expr:
-    return pl.all_horizontal(pl.col("model", "item", "raw").is_null())
-
-
-def _no_score() -> pl.Expr:
-    return pl.col("raw").is_null() & ~_blank()
-
-
-def _not_a_score() -> pl.Expr:
-    score = pl.col("score")
-    return pl.col("raw").is_not_null() & (score.is_null() | (score < 0) | (score > 1))
-
-
-def _add_up(lf: pl.LazyFrame, correct: pl.Expr) -> pl.DataFrame:
-    """One row a model and item. `again`: attempts that may stand twice (decided later, exactly)."""
-    number = pl.col("attempt").cast(pl.Int64, strict=False)
-    small = number.is_between(0, MASK).fill_null(False)
-    bit = pl.when(small).then(pl.lit(2, pl.Int64).pow(pl.when(small).then(number).otherwise(0))).otherwise(0)
-    score = pl.col("score")
-    return (
-        lf.group_by("model", "item")
-        .agg(
-            pl.len().cast(pl.Int64).alias("rows"),
-            _blank().sum().cast(pl.Int64).alias("blank"),
-            _unnamed().sum().cast(pl.Int64).alias("unnamed"),
-            _not_a_score().sum().cast(pl.Int64).alias("invalid"),
-            _no_score().sum().cast(pl.Int64).alias("unscored"),
-            (score != score.round()).sum().cast(pl.Int64).alias("fractional"),
-            correct.alias("correct"),
-            bit.bitwise_or().alias("bits"),
-            small.sum().cast(pl.Int64).alias("numbered"),
-            pl.col("cluster").min().alias("cluster"),
-            pl.when(pl.col("cluster").is_null().any())
-            .then(pl.lit(None, pl.String))
-            .otherwise(pl.col("cluster").max())
-            .alias("cluster_max"),
+    reading = Reading(tab, roles)
+    chosen = _chosen(reading, choices) if choices.duplicates in ("first", "last") else None
+    unnamed, invalid, unscored = Faults(), Faults(), Faults()
+    tally, clusters = Tally(), Codes()
+    pairs: set[tuple[int, int]] = set()
+    read = repeated = 0
+    shown = ""
+    for rows in reading.rows():
+        missing = (rows.model < 0) | (rows.item < 0)
+        blank = (rows.model < 0) & (rows.item < 0) & rows.none
+        outside = ~rows.none & ~((rows.score >= 0) & (rows.score <= 1))
+        read += len(missing) - int(blank.sum())
+        unnamed.add(missing & ~blank, rows.start)
+        if not invalid.count and outside.any():
+            shown = _shown(rows, int(np.flatnonzero(outside)[0]))
+        invalid.add(outside, rows.start)
+        unscored.add(rows.none & ~blank, rows.start)
+        counts = ~(missing | outside)
+        if choices.unscored == "drop":
+            counts &= ~rows.none
+        if chosen is not None:
+            keep = chosen[rows.start : rows.start + len(counts)]
+            repeated += int((counts & ~keep).sum())
+            counts &= keep
+        model, item, score = rows.model, rows.item, np.where(rows.none, 0.0, rows.score)
+        number = attempt_numbers(rows.columns["attempt"]) if roles.attempt else None
+        if "cluster" in rows.columns:
+            _note_clusters(pairs, item, clusters.of(rows.columns["cluster"]), counts)
+        if not counts.all():
+            model, item, score = model[counts], item[counts], score[counts]
+            number = None if number is None else number[counts]
+        tally.add(model, item, score, number)
+    if unnamed.count:
+        raise InputError(f"row {tab.line(unnamed.first[0])}: the model or the item is missing")
+    if invalid.count:
+        raise InputError(f"row {tab.line(invalid.first[0])}: {roles.score} {shown}")
+    if unscored.count and choices.unscored is None:
+        lines = ", ".join(str(tab.line(i)) for i in unscored.first) + (", ..." if unscored.count > 3 else "")
+        raise InputError(
+            f"{unscored.count} of {read} attempts have no score (row{'s' if unscored.count > 1 else ''} {lines}): "
+            "choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
         )
-        .with_columns(
-            pl.when(pl.col("bits").bitwise_count_ones() == pl.col("rows"))
-            .then(0)
-            .when(pl.col("rows") - pl.col("blank") <= 1)
-            .then(0)
-            .otherwise(pl.col("rows"))
-            .alias("again"),
-            pl.when(pl.col("numbered") == pl.col("rows")).then(pl.col("bits")).otherwise(None).alias("bits"),
-        )
-        .collect(engine="streaming")
-    )
+    sums = tally.sums()
+    if choices.duplicates is None and sums.again.any():
+        _check_duplicates(reading, sums, drop=choices.unscored == "drop")
+    of_item = _clusters(pairs, reading.items.names, clusters.names)
+    frame = _frame(sums, reading.models.names, reading.items.names, of_item)
+    skipped = {"attempt that stands twice": repeated} if repeated else {}
+    attempts = pl.defer(lambda: _attempts(reading), schema=ATTEMPTS) if roles.attempt else None
+    return Cells(frame, f"long ({tab.format})", read, tab.where, unscored.count, skipped=skipped, attempts=attempts)
 
 
-def _exact_sum() -> pl.Expr:
-    """The sum of scores in [0,1] to full precision: a sum of floats depends on the order in which threads add them.
+def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
+    """Scores as numbers, and where there is none; a text that is no number is NaN without being none.
 
-    Each score is cut into whole multiples of 2^-26, 2^-52 and 2^-78, which int64 adds exactly for 2^31 attempts.
+    Raises InputError for values that are neither numbers nor flags nor text.
     """
-    size = 2.0**26
-    rest = pl.col("score") * size
-    digits = []
-    for _ in range(3):
-        digits.append(rest.floor().cast(pl.Int64).sum().cast(pl.Float64))
-        rest = (rest - rest.floor()) * size
-    return digits[0] / size + (digits[1] + digits[2] / size) / size**2
+    kind = column.type
+    if is_text(kind):
+        column = encoded(column)
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(column.dictionary.cast(pa.utf8())))
+        none = np.append(np.asarray(pc.is_in(words, pa.array([*UNSCORED, None], pa.utf8()))), True)
+        values = np.full(len(none), np.nan)
+        fits = pc.match_substring_regex(words, NUMBER).fill_null(False)
+        values[:-1][np.asarray(fits)] = np.asarray(words.filter(fits).cast(pa.float64()))
+        values[:-1][np.asarray(pc.equal(words, "true").fill_null(False))] = 1
+        values[:-1][np.asarray(pc.equal(words, "false").fill_null(False))] = 0
+        at = indices(column)
+        return values.take(at), none.take(at)
+    if pa.types.is_boolean(kind):
+        whole = column.cast(pa.uint8())
+        return np.asarray(whole.fill_null(0), np.float64), np.asarray(column.is_null())
+    simple = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (simple or pa.types.is_null(kind)):
+        raise InputError(f"column '{name}' holds {kind} values; a score is a number or a flag")
+    column = column.cast(pa.float32()) if pa.types.is_float16(kind) else column
+    values = np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+    return values, np.isnan(values)
 
 
-def _locate(tab: Tabular, every: pl.LazyFrame, bad: pl.Expr) -> str:
-    row = every.with_row_index("row").filter(bad).head(1).collect()
-    return f"row {tab.line(int(row['row'][0]))}"
+def _shown(rows: Rows, k: int) -> str:
+    what = "no score: a number in [0,1], true or false" if np.isnan(rows.score[k]) else "outside [0,1]"
+    return f"('{rows.columns['score'][k].as_py()}') is {what}"
 
 
-def _invalid(tab: Tabular, roles: Roles, every: pl.LazyFrame) -> str:
-    row = every.filter(_not_a_score()).head(1).collect()
-    what = "outside [0,1]" if row["score"][0] is not None else "no score: a number in [0,1], true or false"
-    return f"{_locate(tab, every, _not_a_score())}: {roles.score} ('{row['raw'][0]}') is {what}"
+def _note_clusters(pairs: set[tuple[int, int]], item: Ints, cluster: Ints, counts: Flags) -> None:
+    """Add the pairs (item, cluster) of the rows that count."""
+    keys = np.unique((item << 32 | (cluster + 1))[counts])
+    pairs.update(zip((keys >> 32).tolist(), ((keys & 0xFFFFFFFF) - 1).tolist(), strict=True))
 
 
-def _unscored(tab: Tabular, every: pl.LazyFrame) -> str:
-    count, rows = every.select(_no_score().sum(), (~_blank()).sum().alias("rows")).collect().row(0)
-    lines = every.with_row_index("row").filter(_no_score()).head(3).collect()["row"]
-    shown = ", ".join(str(tab.line(int(i))) for i in lines) + (", ..." if count > 3 else "")
-    return (
-        f"{count} of {rows} attempts have no score (row{'s' if count > 1 else ''} {shown}): "
-        "choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
-    )
+def _clusters(pairs: set[tuple[int, int]], items: list[str], clusters: list[str]) -> list[str | None]:
+    """The cluster of each item, by its code; InputError where an item has two."""
+    rows = [(items[j], clusters[c] if c >= 0 else None) for j, c in sorted(pairs)]
+    check_clusters([pl.DataFrame(rows, schema={"item": pl.String, "cluster": pl.String}, orient="row")])
+    found: list[str | None] = [None] * len(items)
+    for j, c in pairs:
+        found[j] = clusters[c] if c >= 0 else None
+    return found
 
 
-def _check_duplicates(tab: Tabular, roles: Roles, every: pl.LazyFrame, suspects: pl.DataFrame, *, drop: bool) -> None:
-    """Whether an attempt of the suspect cells really stands twice, compared by value."""
-    key = ["model", "item", "attempt"]
-    rows = every.with_row_index("row").filter(~_no_score() if drop else pl.lit(True))
-    rows = rows.join(suspects.lazy().select("model", "item"), on=["model", "item"], how="semi")
-    twice = rows.group_by(key).agg(pl.len(), pl.col("row").sort().head(2)).filter(pl.col("len") > 1).collect()
-    if twice.is_empty():
+def _frame(sums: Sums, models: list[str], items: list[str], clusters: list[str | None]) -> pl.DataFrame:
+    """The sums as cells, sorted by model and item."""
+    place, models = _ranks(models)
+    at, items = _ranks(items)
+    by_rank: list[str | None] = [None] * len(items)
+    for j, c in enumerate(clusters):
+        by_rank[at[j]] = c
+    model, item = place[sums.model], at[sums.item]
+    order = np.argsort(model * max(len(items), 1) + item)
+    numbers = pl.Series(sums.numbers[order])
+    item = item[order]
+    return pl.DataFrame({
+        "model": pl.Series(models, dtype=pl.String).gather(model[order]),
+        "item": pl.Series(items, dtype=pl.String).gather(item),
+        "cluster": pl.Series(by_rank, dtype=pl.String).gather(item),
+        "attempts": sums.attempts[order],
+        "correct": sums.correct[order],
+        "bits": numbers.set(numbers < 0, None),
+    })  # fmt: skip
+
+
+def _ranks(names: list[str]) -> tuple[Ints, list[str]]:
+    """Each name's place in the order of code points, and the names in this order."""
+    order = sorted(range(len(names)), key=names.__getitem__)
+    ranks = np.empty(len(names), np.int64)
+    ranks[order] = np.arange(len(names))
+    return ranks, [names[k] for k in order]
+
+
+ATTEMPTS = {"model": pl.String, "item": pl.String, "attempt": pl.String}
+
+
+def _attempts(reading: Reading) -> pl.DataFrame:
+    """Model, item and attempt of every row that has them."""
+    parts = []
+    for rows in reading.rows():
+        texts = [None if t is None else attempt_name(t) for t in _texts(rows.columns["attempt"])]
+        named = (rows.model >= 0) & (rows.item >= 0)
+        model = pl.Series(reading.models.names, dtype=pl.String).gather(np.maximum(rows.model, 0))
+        item = pl.Series(reading.items.names, dtype=pl.String).gather(np.maximum(rows.item, 0))
+        part = pl.DataFrame({"model": model, "item": item, "attempt": texts}, schema=ATTEMPTS)
+        parts.append(part.filter(pl.Series(named)).unique())
+    return pl.concat(parts) if parts else pl.DataFrame(schema=ATTEMPTS)
+
+
+def _keys(reading: Reading, *, drop: bool) -> Iterator[tuple[Rows, Flags, Ints, Ints]]:
+    """Of each batch the rows, which of them are attempts, their pairs and their attempts as whole numbers."""
+    names = Codes(attempt_name)
+    for rows in reading.rows():
+        counts = (rows.model >= 0) & (rows.item >= 0)
+        if drop:
+            counts &= ~rows.none
+        column = rows.columns.get("attempt")
+        attempt = np.zeros(len(counts), np.int64) if column is None else names.of(column)
+        yield rows, counts, rows.model << 32 | rows.item, attempt
+
+
+def _chosen(reading: Reading, choices: Choices) -> Flags:
+    """Which rows are the first, or the last, of their attempt; also True for rows that are none."""
+    parts = [(counts, pair, attempt) for _, counts, pair, attempt in _keys(reading, drop=choices.unscored == "drop")]
+    if not parts:
+        return np.zeros(0, bool)
+    counts, pair, attempt = (np.concatenate(p) for p in zip(*parts, strict=True))
+    row = np.flatnonzero(counts)
+    if choices.duplicates == "last":
+        row = row[::-1]
+    order = row[np.lexsort((attempt[row], pair[row]))]
+    again = (pair[order][1:] == pair[order][:-1]) & (attempt[order][1:] == attempt[order][:-1])
+    out = np.ones(len(counts), bool)
+    out[order[1:][again]] = False
+    return out
+
+
+def _check_duplicates(reading: Reading, sums: Sums, *, drop: bool) -> None:
+    """Whether an attempt of the pairs that are suspect really stands twice, compared by value."""
+    suspects = np.sort((sums.model << 32 | sums.item)[sums.again])
+    found = []
+    for rows, counts, pair, attempt in _keys(reading, drop=drop):
+        at = np.flatnonzero(counts)
+        place = np.minimum(np.searchsorted(suspects, pair[at]), len(suspects) - 1)
+        at = at[suspects[place] == pair[at]]
+        found.append((rows.start + at, pair[at], attempt[at]))
+    row, pair, attempt = (np.concatenate(p) for p in zip(*found, strict=True))
+    order = np.lexsort((row, attempt, pair))
+    row, pair, attempt = row[order], pair[order], attempt[order]
+    again = (pair[1:] == pair[:-1]) & (attempt[1:] == attempt[:-1])
+    if not again.any():
         return
-    found = twice.sort(pl.col("row").list.get(1)).row(0, named=True)
-    a, b = (tab.line(int(i)) for i in found["row"])
-    which = f" attempt '{found['attempt']}'" if found["attempt"] is not None else ""
-    choice = "first or last" if roles.attempt else "first, last or attempt (each row is one more attempt)"
+    second = np.flatnonzero(again & ~np.append(False, again[:-1]))  # of each key the second row that holds it
+    k = second[np.argmin(row[second + 1])]
+    tab, models, items = reading.tab, reading.models.names, reading.items.names
+    which = ""
+    if "attempt" in reading.names:
+        name = attempt_name(_value(reading, int(row[k + 1])))
+        which = "" if name is None else f" attempt '{name}'"
+    several = "first or last" if "attempt" in reading.names else "first, last or attempt (each row is one more attempt)"
     raise InputError(
-        f"rows {a} and {b}: model '{found['model']}', item '{found['item']}'{which} stand twice "
-        f"({twice.height} such keys): choose --duplicates {choice}"
+        f"rows {tab.line(int(row[k]))} and {tab.line(int(row[k + 1]))}: model '{models[pair[k] >> 32]}', "
+        f"item '{items[pair[k] & 0xFFFFFFFF]}'{which} stand twice ({len(second)} such keys): "
+        f"choose --duplicates {several}"
     )
+
+
+def _value(reading: Reading, index: int) -> str | None:
+    """The attempt of one row as text."""
+    for rows in reading.rows():
+        column = rows.columns["attempt"]
+        if index < rows.start + len(column):
+            found: str | None = _texts(column)[index - rows.start]
+            return found
+    return None
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    """A column's values as text."""
+    column = encoded(column)
+    words = [*column.dictionary.cast(pa.utf8()).to_pylist(), None]
+    return [words[k] for k in indices(column).tolist()]

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
 from benchkit.formats.clusters import check_clusters
+from benchkit.formats.tally import Ints, add_up
 from benchkit.tables import RESPONSES, check_responses, codes
 
 MOST = 2**31 - 1
@@ -24,39 +26,46 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     names both sources, unless it was said that sums are to be added (`add`) or that rows are attempts (`duplicates`).
     """
     rows = pl.concat([p.frame.with_columns(pl.lit(n, pl.Int64).alias("part")) for n, p in enumerate(parts)])
-    again = _repeated(rows) if len(parts) > 1 or add else np.zeros(rows.height, bool)
+    pairs = _pairs(rows) if len(parts) > 1 or add else np.arange(rows.height)
+    again = _repeated(pairs)
     if again.any() and not add and duplicates != "attempt":
         _refuse_overlap(rows.filter(again), parts, duplicates)
     if len(parts) > 1:
         check_clusters([p.frame for p in parts], where="")
-    rows = rows.filter(pl.col("attempts") > 0)
-    columns = ["model", "item", "attempts", "correct", "cluster"]
+    tried = (rows["attempts"] > 0).to_numpy()
+    rows, pairs = rows.filter(tried).select("model", "item", "attempts", "correct", "cluster"), pairs[tried]
+    again = _repeated(pairs)
     if again.any():
-        again = _repeated(rows)
-        sums = (
-            rows.filter(again)
-            .group_by("model", "item")
-            .agg(pl.col("attempts").sum(), pl.col("correct"), pl.col("cluster").first())
-            .with_columns(pl.col("correct").list.sort().list.sum())  # in one order: float sums depend on it
-        )
-        rows = pl.concat([rows.filter(~again).select(columns), sums.select(columns)])
+        _, first, at = np.unique(pairs[again], return_index=True, return_inverse=True)
+        shared = rows.filter(again)
+        attempts = np.zeros(len(first), np.int64)
+        np.add.at(attempts, at, shared["attempts"].to_numpy())
+        correct = add_up(shared["correct"].to_numpy(), at, len(first))
+        sums = shared[first].with_columns(attempts=pl.Series(attempts), correct=pl.Series(correct))
+        rows = pl.concat([rows.filter(~again), sums])
     if rows.is_empty():
         raise InputError("no scored attempt is left" if any(p.rows for p in parts) else "no rows")
     many = rows.filter(pl.col("attempts") > MOST)
     if not many.is_empty():
         raise InputError(f"model '{many['model'][0]}', item '{many['item'][0]}': more than {MOST} attempts")
-    table = pa.table({name: rows[name].to_arrow() for name in columns}).cast(RESPONSES.schema())
+    table = pa.table({name: rows[name].to_arrow() for name in RESPONSES.schema().names}).cast(RESPONSES.schema())
     table = table.sort_by([("model", "ascending"), ("item", "ascending")])
     check_responses(table, lambda i: i + 1, unique=False)
     return table
 
 
-def _repeated(rows: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows share their model and item with another."""
+def _pairs(rows: pl.DataFrame) -> Ints:
+    """The model and item of each row as one whole number."""
     model, _ = codes(pa.chunked_array([rows["model"].to_arrow().cast(pa.utf8())]))
     item, items = codes(pa.chunked_array([rows["item"].to_arrow().cast(pa.utf8())]))
-    _, at, count = np.unique(model * len(items) + item, return_inverse=True, return_counts=True)
-    out: np.ndarray[Any, np.dtype[np.bool_]] = count[at] > 1
+    out: Ints = model * len(items) + item
+    return out
+
+
+def _repeated(pairs: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows share their pair with another."""
+    _, at, count = np.unique(pairs, return_inverse=True, return_counts=True)
+    out: npt.NDArray[np.bool_] = count[at] > 1
     return out
 
 

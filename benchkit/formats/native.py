@@ -14,24 +14,20 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-import orjson
-import polars as pl
 import pyarrow as pa
 
 from benchkit import decode, jsontext
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.tabular import Tabular
+from benchkit.formats.tabular import Tabular, of_batch
+from benchkit.jsontext import parse as parse
 from benchkit.wire import read_bytes
 
 HEAD = 1 << 16
 ZIP = b"PK\x03\x04"
-LARGEST = 1 << 30  # bytes of one JSON document, unpacked
-NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
 
 
 class Document(NamedTuple):
@@ -58,10 +54,6 @@ class Document(NamedTuple):
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of an ``ndjson`` document, each with its line."""
         return jsontext.lines(self.source, parse)
-
-    def frame(self) -> pl.LazyFrame:
-        """The columns of a ``parquet`` document."""
-        return pl.scan_parquet(self.data if self.data is not None else str(self.path), glob=False)
 
     def sibling(self, name: str) -> Any:
         """The JSON value of another file in the same folder, or None where there is none."""
@@ -173,38 +165,6 @@ def choose(wanted: str | None, found: list[str], option: str, what: str) -> str:
     raise InputError(f"several {what}s ({', '.join(found)}): choose one with {option}")
 
 
-def parse(data: bytes, place: str = "") -> Any:
-    """A JSON value. NaN and Infinity, which Python's writers leave in, are read as such."""
-    if len(data) > LARGEST:
-        raise InputError(f"{place}a JSON document of more than {LARGEST >> 20} MiB")
-    text = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as e:
-        strict = e
-    if any(word in text for word in (b"NaN", b"Infinity")):
-        try:
-            orjson.loads(NOT_JSON.sub(_zero, text))  # all else is as strict as without these words
-            return json.loads(text, parse_int=_whole)
-        except orjson.JSONDecodeError as e:
-            strict = e
-        except (ValueError, RecursionError):
-            pass
-    where = f"column {strict.colno}" if place.startswith("line") else f"line {strict.lineno}, column {strict.colno}"
-    raise InputError(f"{place}damaged or cut JSON: {strict.msg} at {where}") from None
-
-
-def _zero(word: re.Match[bytes]) -> bytes:
-    """A number as long as the word that is none; a text as it is."""
-    return word[0] if word[0].startswith(b'"') else b"0".ljust(len(word[0]))
-
-
-def _whole(digits: str) -> int | float:
-    """An integer as orjson reads it: a float beyond 64 bits."""
-    value = int(digits)
-    return value if -(2**63) <= value < 2**64 else float(value)
-
-
 def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
     """A source as a document, or None where it is a table of another kind (CSV, Arrow): nothing a tool writes.
 
@@ -249,11 +209,13 @@ def tabular(found: Attempts, doc: Document, choices: Choices, fallback: str | No
         raise InputError("the file records no model: name it with --model NAME, or --model-from path or file")
     scores = [0.0 if e else s for s, e in zip(found.scores, found.errors, strict=True)] if failed else found.scores
     columns = {"model": models, "item": found.items, "attempt": found.numbers, "cluster": found.clusters}
-    frame = pl.DataFrame(columns | {"score": scores}, schema=dict.fromkeys(columns, pl.String) | {"score": pl.Float64})
+    try:
+        arrays = {name: pa.array(values, pa.utf8()) for name, values in columns.items()}
+    except UnicodeEncodeError:
+        raise InputError("an identifier that is no Unicode (half of a surrogate pair)") from None
+    batch = pa.RecordBatch.from_pydict(arrays | {"score": pa.array(scores, pa.float64())})
     lines = found.lines
     if failed and choices.errors == "drop":
-        keep = pl.Series([not e for e in found.errors])
-        frame = frame.filter(keep)
+        batch = batch.filter(pa.array([not e for e in found.errors]))
         lines = [n for n, e in zip(lines, found.errors, strict=True) if not e]
-    names = list(frame.columns)
-    return Tabular(frame.lazy(), names, lines.__getitem__, found.format, doc.where, {}, [], {}), failed
+    return of_batch(batch, lines.__getitem__, found.format, doc.where), failed

@@ -1,14 +1,41 @@
-"""Columns of Parquet files as Python values: only those that are asked for are read."""
+"""Columns of Parquet files: only those that are asked for are read.
+
+pyarrow reads them. polars is as fast, but ends the process on some damaged pages.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchkit.csvtext import Open
 from benchkit.errors import InputError
-from benchkit.formats.native import Document
+from benchkit.formats.coding import is_text
+
+if TYPE_CHECKING:
+    from benchkit.formats.native import Document
+
+BATCH = 1 << 18
+DAMAGE = (pa.ArrowException, OSError, ValueError)  # UnicodeDecodeError is a ValueError
+
+
+def batches(source: Open, schema: pa.Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns in record batches, text as dictionaries. schema: the file's, in which no name stands twice."""
+    text = [n for n in names if is_text(schema.field(n).type)]
+    with source() as file:
+        try:
+            found = pq.ParquetFile(file, read_dictionary=text)
+            for batch in found.iter_batches(BATCH, columns=list(names)):
+                yield batch.select(list(names))  # 's' stands for 's.t' too, and would bring it along
+        except DAMAGE as e:
+            raise damaged(e) from None
+
+
+def damaged(e: BaseException) -> InputError:
+    return InputError(f"damaged Parquet data: {' '.join(str(e).split())[:160]}")
 
 
 def schema(doc: Document) -> pa.Schema:
@@ -32,6 +59,6 @@ def values(doc: Document, name: str) -> list[Any]:
     try:
         with doc.source() as file:
             found = pq.ParquetFile(file).read(columns=[name]).column(column).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as e:  # UnicodeDecodeError is a ValueError
-        raise InputError(f"damaged Parquet data: {' '.join(str(e).split())[:160]}") from None
+    except DAMAGE as e:
+        raise damaged(e) from None
     return [None if v is None else v[field] for v in found] if field else found

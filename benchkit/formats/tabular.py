@@ -1,4 +1,4 @@
-"""Any source as named columns, lazily where the source allows it.
+"""Any source as named columns, in batches where the source allows it.
 
 A named file of text or Parquet is read in batches, so that it never has to fit in memory; standard input, packed files
 and Arrow are read whole. Either way the same parser reads the same bytes: a file gives the same rows, and the same
@@ -10,39 +10,77 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
-import polars as pl
+import numpy as np
 import pyarrow as pa
-from polars.io.plugins import register_io_source
 
 from benchkit import csvtext, decode, jsontext, output
 from benchkit.errors import InputError
+from benchkit.formats import parquet
+from benchkit.formats.coding import is_text
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
 
 HEAD = 1 << 16
-BATCH = 1 << 15
+BATCH = 1 << 15  # rows of JSON
+NARROW = 16  # columns; text of so many is worth a dictionary
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+KINDS = {str: "text", bool: "flag", int: "whole", float: "number", type(None): "null"}
+TYPES = {
+    frozenset({bool}): pa.bool_(), frozenset({int}): pa.int64(), frozenset({float}): pa.float64(),
+    frozenset({int, float}): pa.float64(), frozenset({str}): pa.utf8(), frozenset(): pa.utf8(),
+}  # fmt: skip
+NOTHING = object()
+
+Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
 class Tabular(NamedTuple):
-    """One source as columns. Fields of CSV and values of JSON are text; other formats keep their types.
+    """One source as columns. Fields of CSV are text; other formats keep their types.
 
-    `line` maps a row's index in `frame` to the number that messages give it. `meta` is benchkit's own metadata, where
-    the source is one of its tables. `kinds`: what kinds of values a column holds, where its type does not tell.
+    `batches(names)` gives the rows anew at each call, as record batches of exactly these columns. `records()` gives
+    them as lists of Python values in the order of `schema`, for tables of very many columns. `schema`: the type of each
+    column; text for JSON, whose batches may differ in type. `line` maps a row's index to the number that messages give
+    it. `meta` is benchkit's own metadata, where the source is one of its tables. `kinds`: what kinds of values a
+    column holds, where its type does not tell.
     """
 
-    frame: pl.LazyFrame
-    names: list[str]
+    batches: Batches
+    records: Callable[[], Iterator[Sequence[Any]]]
+    schema: dict[str, pa.DataType]
     line: Line
     format: str
     where: str
     meta: dict[str, Any]
     notes: list[str]
     kinds: dict[str, set[str]]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema)
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """The columns whole; text where batches differ in type."""
+        got = list(self.batches(names))
+        types = {n: {b.schema.field(n).type for b in got} for n in names}
+        wanted = pa.schema([(n, next(iter(t)) if len(t) == 1 else pa.utf8()) for n, t in types.items()])
+        return pa.Table.from_batches([b.cast(wanted) for b in got], wanted)
+
+    def constant(self, name: str, value: str) -> Tabular:
+        """The same rows with one column more, which holds one value. For `batches` only."""
+
+        def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            for batch in self.batches([n for n in names if n != name]):
+                same = pa.DictionaryArray.from_arrays(np.zeros(len(batch), np.int32), [value])
+                columns = [same if n == name else batch.column(n) for n in names]
+                yield pa.RecordBatch.from_arrays(columns, names=list(names))
+
+        return self._replace(batches=batches, schema={**self.schema, name: pa.utf8()})
 
 
 def unpacked(name: str | None) -> bytes | None:
@@ -54,8 +92,10 @@ def unpacked(name: str | None) -> bytes | None:
     return decode.unpack(read_bytes(name)) if not head or head.startswith(PACKED) else None
 
 
-def open_source(name: str | None, from_: str, data: bytes | None, *, unterminated: bool = False) -> Tabular:
-    """A source as columns, by its content. data: what `unpacked` gave."""
+def open_source(
+    name: str | None, from_: str, data: bytes | None, *, value: Any = NOTHING, unterminated: bool = False
+) -> Tabular:
+    """A source as columns, by its content. data: what `unpacked` gave. value: of a JSON text that was parsed."""
     where = "<stdin>" if name in (None, "-") else str(name)
     if data is not None:
         head = data[:HEAD]
@@ -70,15 +110,20 @@ def open_source(name: str | None, from_: str, data: bytes | None, *, unterminate
     if kind in ("csv", "tsv"):
         return _csv(source, kind, where)
     if kind in ("json", "ndjson"):
-        return _json(source, from_, where)
-    if kind == "parquet" and data is None:
-        found = _parquet(str(name))
+        return _json(source, from_, where, value)
+    if kind == "parquet":
+        found = _parquet(source, where)
         if found is not None:
             return found
     raw = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
-    frame = pl.from_arrow(pa.table(raw.columns))
-    assert isinstance(frame, pl.DataFrame)
-    return Tabular(frame.lazy(), raw.names, raw.line, raw.format, where, raw.meta, raw.notes, _nested(frame.lazy()))
+    table = pa.table(raw.columns)
+    made = _typed(lambda names: iter(table.select(list(names)).to_batches()), table.schema, raw.format, where)
+    return made._replace(line=raw.line, meta=raw.meta, notes=raw.notes)
+
+
+def of_batch(batch: pa.RecordBatch, line: Line, format: str, where: str) -> Tabular:
+    """Rows that are in memory."""
+    return _typed(lambda names: iter([batch.select(list(names))]), batch.schema, format, where)._replace(line=line)
 
 
 def _can_reopen(name: str) -> bool:
@@ -86,112 +131,125 @@ def _can_reopen(name: str) -> bool:
     return stat.S_ISREG(os.stat(name).st_mode) and output.descriptor(name) is None
 
 
-def _scan(names: list[str], batches: Callable[[list[str]], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
-    """A lazy frame of text columns over `batches(columns)`."""
-
-    def source(
-        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
-    ) -> Iterator[pl.DataFrame]:
-        left = rows
-        for frame in batches(names if columns is None else columns):
-            if predicate is not None:
-                frame = frame.filter(predicate)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
-            yield frame
-            if left == 0:
-                return
-
-    return register_io_source(io_source=source, schema=dict.fromkeys(names, pl.String), is_pure=True)
-
-
 def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
     shape = csvtext.look_over(source, {"tsv": "\t"}.get(kind))
-    names = list(shape.named)
+    schema = dict.fromkeys(shape.named, pa.utf8())
 
-    def batches(columns: list[str]) -> Iterator[pl.DataFrame]:
-        # without columns only the number of rows is asked for
-        for batch in csvtext.batches(source, shape, columns or names[:1]):
-            frame = pl.from_arrow(batch)
-            assert isinstance(frame, pl.DataFrame)
-            yield frame.select(columns) if columns else frame
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return csvtext.batches(source, shape, names, dictionary=len(names) <= NARROW)
 
-    line = partial(csvtext.line_of, source, shape)
-    return Tabular(_scan(names, batches), names, line, "tsv" if shape.separator == "\t" else "csv", where, {}, [], {})
+    return Tabular(
+        batches, partial(csvtext.records, source, shape), schema, partial(csvtext.line_of, source, shape),
+        "tsv" if shape.separator == "\t" else "csv", where, {}, [], {},
+    )  # fmt: skip
 
 
-def _json(source: csvtext.Open, from_: str, where: str) -> Tabular:
-    found = jsontext.rows(source, from_, None)
+def _json(source: csvtext.Open, from_: str, where: str, value: Any) -> Tabular:
+    meta: dict[str, Any] = {}
+    if value is NOTHING and (from_ == "ndjson" or (from_ == "auto" and jsontext.is_lines(source, jsontext.parse))):
+        format = "ndjson"
+        blocks: Callable[[], Iterator[list[dict[str, Any]]]] = partial(jsontext.blocks, source)
+        each: Callable[[], Iterator[tuple[int, Any]]] = partial(jsontext.lines, source, jsontext.parse)
+    else:
+        if value is NOTHING:
+            with source() as f:
+                value = jsontext.parse(f.read())
+        rows, meta = jsontext.members(value, None)
+        format, blocks, each = "json", lambda: _cut(rows), lambda: iter(enumerate(rows, 1))
     kinds: dict[str, set[str]] = {}
-    for _, row in found.each():
-        for key, value in row.items():
-            kinds.setdefault(key, set()).add(_kind(value))
+    for block in blocks():
+        _note_kinds(block, kinds)
 
-    def batches(columns: list[str]) -> Iterator[pl.DataFrame]:
-        block: list[dict[str, Any]] = []
-        for _, row in found.each():
-            block.append(row)
-            if len(block) == BATCH:
-                yield _text(block, columns)
-                block = []
-        if block:
-            yield _text(block, columns)
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for block in blocks():
+            columns = [_array([row.get(n) for row in block]) for n in names]
+            yield pa.RecordBatch.from_arrays(columns, names=list(names))
+
+    def records() -> Iterator[Sequence[Any]]:
+        names = list(kinds)
+        for block in blocks():
+            for row in block:
+                yield [row.get(n) for n in names]
 
     def line(i: int) -> int:
-        return next(n for k, (n, _) in enumerate(found.each()) if k == i)
+        return next(n for n, _ in islice(each(), i, None))
 
-    names = list(kinds)
-    return Tabular(_scan(names, batches), names, line, found.format, where, found.meta, [], kinds)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "flag"
-    names = {str: "text", int: "whole", float: "number", type(None): "null"}
-    return names.get(type(value), "nested")
+    schema = dict.fromkeys(kinds, pa.utf8())
+    return Tabular(batches, records, schema, line, format, where, meta, [], kinds)
 
 
-def _text(rows: list[dict[str, Any]], columns: list[str]) -> pl.DataFrame:
-    def cell(value: Any) -> str | None:
-        if value is None or isinstance(value, str):
-            return value
-        return str(value).lower() if isinstance(value, bool) else repr(value)
-
-    series = {name: [cell(row.get(name)) for row in rows] for name in columns}
-    return pl.DataFrame(series, schema=dict.fromkeys(columns, pl.String))
+def _cut(rows: list[Any]) -> Iterator[list[Any]]:
+    return (rows[k : k + BATCH] for k in range(0, len(rows), BATCH))
 
 
-def _parquet(name: str) -> Tabular | None:
-    """A lazy scan; None where the file is one of benchkit's tables (which are small), or polars can't take its name."""
-    with open(name, "rb") as f:
+def _note_kinds(block: list[dict[str, Any]], kinds: dict[str, set[str]]) -> None:
+    layouts = dict.fromkeys(map(tuple, block))
+    if len(layouts) > NARROW:
+        for row in block:
+            for name, value in row.items():
+                kinds.setdefault(name, set()).add(KINDS.get(type(value), "nested"))
+        return
+    for name in dict.fromkeys(chain.from_iterable(layouts)):
+        types = (
+            {type(row[name]) for row in block if name in row}
+            if len(layouts) > 1
+            else set(map(type, map(itemgetter(name), block)))
+        )
+        kinds.setdefault(name, set()).update(KINDS.get(t, "nested") for t in types)
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """JSON values of one kind by this kind's type; of several, and whole numbers beyond 64 bits, as text."""
+    found = set(map(type, values)) - {type(None)}
+    kind = TYPES.get(frozenset(found))
+    try:
+        if kind is not None:
+            try:
+                return pa.array(values, kind)
+            except (pa.ArrowInvalid, OverflowError):
+                pass
+        return pa.array([v if v is None or isinstance(v, str) else _shown(v) for v in values], pa.utf8())
+    except UnicodeEncodeError:
+        raise InputError("text that is no Unicode (half of a surrogate pair)") from None
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _typed(batches: Batches, schema: pa.Schema, format: str, where: str) -> Tabular:
+    """A source whose columns have types of their own."""
+    types = dict(zip(schema.names, schema.types, strict=True))
+
+    def records() -> Iterator[Sequence[Any]]:
+        for batch in batches(schema.names):
+            yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
+
+    odd = {n: {"nested"} for n, t in types.items() if pa.types.is_nested(t) or _is_bytes(t)}
+    return Tabular(batches, records, types, lambda i: i + 1, format, where, {}, [], odd)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _parquet(source: csvtext.Open, where: str) -> Tabular | None:
+    """None where the file is one of benchkit's tables, which are read whole."""
+    with source() as f:
         schema = decode.check_parquet(pa.PythonFile(f, mode="r"))
     twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
     if twice:
         raise InputError(f"column '{twice[0]}' stands twice")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return None
     if any(key.startswith(b"benchkit.") for key in schema.metadata or {}):
         return None
-    frame = pl.scan_parquet(name, glob=False)
-    return Tabular(frame, schema.names, lambda i: i + 1, "parquet", name, {}, [], _nested(frame))
+    return _typed(partial(parquet.batches, source, schema), schema, "parquet", where)
 
 
-def _nested(frame: pl.LazyFrame) -> dict[str, set[str]]:
-    """The columns whose values are no single text, number or flag."""
-    types = frame.collect_schema().items()
-    return {name: {"nested"} for name, kind in types if kind.is_nested() or kind in (pl.Binary, pl.Object)}
-
-
-def identifier(tab: Tabular, name: str) -> pl.Expr:
-    """A column of identifiers as text, the empty one as null."""
+def check_identifier(tab: Tabular, name: str) -> None:
+    """InputError where a column can't hold identifiers, which are text or whole numbers."""
     for odd, what in (("number", "floating-point numbers"), ("flag", "flags"), ("nested", "lists or objects")):
         if odd in tab.kinds.get(name, ()):
             raise InputError(f"column '{name}' holds {what}; identifiers are text")
-    kind = tab.frame.collect_schema()[name]
-    if not (kind in (pl.String, pl.Categorical, pl.Enum, pl.Null) or kind.is_integer()):
+    kind = tab.schema[name]
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise InputError(f"column '{name}' holds {kind} values; identifiers are text")
-    text = pl.col(name).cast(pl.String)
-    return pl.when(text == "").then(None).otherwise(text)

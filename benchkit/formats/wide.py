@@ -3,88 +3,120 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles
 from benchkit.formats.long import UNSCORED
-from benchkit.formats.tabular import Tabular, identifier
+from benchkit.formats.tabular import Tabular, check_identifier
 
 OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII)
+EMPTY = -1
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
     """Whether there is a column of models, or of items, and nothing else that a long table has."""
     one = (roles.model is None) != (roles.item is None)
-    return one and len(tab.names) > 1 and not (roles.score or roles.attempts)
+    return one and len(tab.schema) > 1 and not (roles.score or roles.attempts)
 
 
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Cells are 0 or 1, true or false, '3/4', or a rate where `choices.attempts` says of how many attempts.
 
     An empty cell is a pair that was not tried. Errors: a cell that is none of these; a row whose name stands before.
+    Rows are read one by one: the time depends on the number of cells, not on how many of them are columns.
     """
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
     if choices.unscored:
         raise InputError("--unscored is for attempts; in a wide table an empty cell is a pair that was not tried")
-    key, others = (roles.model, "item") if roles.model else (roles.item, "model")
-    role = "model" if roles.model else "item"
+    key, role, other = (roles.model, "model", "item") if roles.model else (roles.item, "item", "model")
     assert key is not None
     if roles.cluster and role == "model":
         raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
-    rest = [n for n in tab.names if n not in (key, roles.cluster)]
-    nested = next((n for n in rest if "nested" in tab.kinds.get(n, ())), None)
+    names = tab.names
+    cells = [k for k, n in enumerate(names) if n not in (key, roles.cluster)]
+    nested = next((names[k] for k in cells if "nested" in tab.kinds.get(names[k], ())), None)
     if nested is not None:
         raise InputError(f"column '{nested}' holds lists or objects")
-    cluster = identifier(tab, roles.cluster) if roles.cluster else pl.lit(None, pl.String)
-    frame = tab.frame.select(
-        identifier(tab, key).alias("\0key"), cluster.alias("\0cluster"), *(pl.col(n).cast(pl.String) for n in rest)
-    ).collect()
-    names = frame["\0key"]
-    if names.null_count():
-        raise InputError(f"row {tab.line(int(names.is_null().arg_true()[0]))}: the {role} is missing")
-    again = names.is_duplicated().arg_true()
-    if len(again):
-        twice = (names == names[int(again[0])]).arg_true()
-        a, b = tab.line(int(twice[0])), tab.line(int(twice[1]))
-        raise InputError(f"rows {a} and {b}: {role} '{names[int(again[0])]}' stands twice")
-    cells = frame.unpivot(index=["\0key", "\0cluster"], variable_name="\0other", value_name="\0cell").filter(
-        pl.col("\0cell").is_not_null() & (pl.col("\0cell").str.strip_chars() != "")
-    )
-    meaning: dict[str, tuple[int, float]] = {}
-    faults: dict[str, str] = {}
-    for text in cells["\0cell"].unique():
+    for column in (key, roles.cluster):
+        if column:
+            check_identifier(tab, column)
+    at, cluster_at = names.index(key), names.index(roles.cluster) if roles.cluster else None
+    pick = itemgetter(*cells) if len(cells) > 1 else lambda values: [values[cells[0]]]
+    meanings = _Meanings(choices.attempts)
+    rows: dict[str, int] = {}
+    clusters: list[str | None] = []
+    found: list[np.ndarray[Any, np.dtype[np.int32]]] = []
+    for n, values in enumerate(tab.records()):
+        name = _identifier(values[at])
+        if name is None:
+            raise InputError(f"row {tab.line(n)}: the {role} is missing")
+        if name in rows:
+            raise InputError(f"rows {tab.line(rows[name])} and {tab.line(n)}: {role} '{name}' stands twice")
+        rows[name] = n
+        clusters.append(None if cluster_at is None else _identifier(values[cluster_at]))
         try:
-            meaning[text] = cell(text, choices.attempts)
-        except ValueError as e:
-            faults[text] = str(e)
-    if faults:
-        where = {name: row for row, name in enumerate(names)}
-        bad = cells.filter(pl.col("\0cell").is_in(list(faults))).rows()
-        first = min(bad, key=lambda r: where[r[0]])  # of one row the leftmost: cells stand column by column
-        raise InputError(f"row {tab.line(where[first[0]])}, column '{first[2]}': {faults[first[3]]}")
-    counted = pl.DataFrame(
-        {
-            "\0cell": list(meaning),
-            "attempts": [m[0] for m in meaning.values()],
-            "correct": [m[1] for m in meaning.values()],
-        },
-        schema={"\0cell": pl.String, "attempts": pl.Int64, "correct": pl.Float64},
-    )
-    out = cells.join(counted, on="\0cell").select(
-        pl.col("\0key").alias(role),
-        pl.col("\0other").alias(others),
-        pl.col("\0cluster").alias("cluster"),
-        "attempts",
-        "correct",
-        pl.lit(None, pl.Int64).alias("bits"),
-    )
+            found.append(np.fromiter(map(meanings.__getitem__, pick(values)), np.int32, len(cells)))
+        except ValueError:
+            for k in cells:
+                try:
+                    meanings[values[k]]
+                except ValueError as e:
+                    raise InputError(f"row {tab.line(n)}, column '{names[k]}': {e}") from None
+    codes = np.concatenate([np.zeros(0, np.int32), *found])
+    filled = np.flatnonzero(codes != EMPTY)
+    codes, width = codes[filled], max(len(cells), 1)
+    row = filled // width
+    own = pl.Series(list(rows), dtype=pl.String).gather(row)
+    others = pl.Series([names[k] for k in cells], dtype=pl.String).gather(filled % width)
+    frame = pl.DataFrame({
+        role: own,
+        other: others,
+        "cluster": pl.Series(clusters, dtype=pl.String).gather(row),
+        "attempts": np.array(meanings.attempts, np.int64)[codes],
+        "correct": np.array(meanings.correct, np.float64)[codes],
+        "bits": pl.repeat(None, len(codes), dtype=pl.Int64, eager=True),
+    })  # fmt: skip
     shape = "wide" if role == "model" else "wide, transposed"
-    return Cells(out, f"{shape} ({tab.format})", len(names), tab.where)
+    return Cells(
+        frame.select("model", "item", "cluster", "attempts", "correct", "bits"), f"{shape} ({tab.format})", len(rows),
+        tab.where,
+    )  # fmt: skip
+
+
+class _Meanings(dict[Any, int]):
+    """The value of a cell -> its place in `attempts` and `correct`, EMPTY for a pair that was not tried.
+
+    A value that is no result raises ValueError, with the reason.
+    """
+
+    def __init__(self, attempts_of_rates: int | None) -> None:
+        self.attempts_of_rates = attempts_of_rates
+        self.attempts: list[int] = []
+        self.correct: list[float] = []
+
+    def __missing__(self, value: Any) -> int:
+        text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        if not text.strip():
+            self[value] = EMPTY
+            return EMPTY
+        attempts, correct = cell(text, self.attempts_of_rates)
+        self[value] = len(self.attempts)
+        self.attempts.append(attempts)
+        self.correct.append(correct)
+        return self[value]
+
+
+def _identifier(value: Any) -> str | None:
+    """A name as text, None where it is missing."""
+    return None if value is None or value == "" else str(value)
 
 
 def cell(text: str, attempts: int | None) -> tuple[int, float]:
