@@ -1,4 +1,4 @@
-"""Models that lack items: what a mean over the others is worth, and what the missing ones could make of it."""
+"""Models that lack items: what a mean over the others is worth, how hard the missing ones are, what they could do."""
 
 import math
 from typing import NamedTuple
@@ -18,6 +18,17 @@ class Incomplete(NamedTuple):
     model: int
     missing: Ints
     score_on_own_items: float
+
+
+class Others(NamedTuple):
+    """How hard a model's items are for the others: mean over items of the other models' mean rate on the item.
+
+    missing: over the items it lacks. tried: over those it tried. Items that no other model tried are left out; NaN
+    where none is left.
+    """
+
+    missing: float
+    tried: float
 
 
 class Bound(NamedTuple):
@@ -42,6 +53,20 @@ def incomplete(counts: Ints, rates: Floats) -> tuple[Incomplete, ...]:
         score = float(rates[i, own].mean()) if own.any() else math.nan
         found.append(Incomplete(int(i), np.flatnonzero(~own), score))
     return tuple(found)
+
+
+def others_rates(counts: Ints, rates: Floats, models: Ints) -> list[Others]:
+    """Of each of `models` (indices): did it lack hard items or easy ones? counts and rates (N, M)."""
+    tried = counts > 0
+    known, total = tried.sum(axis=0), np.where(tried, rates, 0.0).sum(axis=0)
+    found = []
+    for i in models:
+        own = tried[i]
+        others = known - own
+        rate = np.divide(total - np.where(own, rates[i], 0.0), others, out=np.zeros(total.shape), where=others > 0)
+        parts = (rate[part & (others > 0)] for part in (~own, own))
+        found.append(Others(*(float(part.mean()) if part.size else math.nan for part in parts)))
+    return found
 
 
 def bounds(counts: Ints, scores: Scores) -> tuple[Bound, ...]:

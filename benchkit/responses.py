@@ -55,6 +55,17 @@ def with_items(w: Wide, items: frozenset[str] | None) -> Wide:
     return Wide(w.models, names, attempts, correct, cluster)
 
 
+def least_coverage(table: pa.Table, items: frozenset[str] | None) -> tuple[str, float]:
+    """The model that tried the smallest share of the items, the first by name of several, and the share.
+
+    The items are those of the table, or `items` if not None.
+    """
+    universe = len(table["item"].unique()) if items is None else len(items)
+    counts = table.group_by("model").aggregate([("item", "count")])
+    tried, model = min(zip(counts["item_count"].to_pylist(), counts["model"].to_pylist(), strict=True))
+    return model, tried / universe
+
+
 def wide(table: pa.Table) -> Wide:
     """The arrays of a responses table that `wire.read` has checked."""
     i, models = codes(table["model"])

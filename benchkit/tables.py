@@ -233,6 +233,7 @@ ITEMS = Table(
     "items",
     (
         Column("item", "utf8", "the item's identifier", True),
+        Column("models", "int64", "models that tried it", True),
         Column("attempts", "int64", "attempts of all models", True),
         Column("correct", "float64", "sum of their scores", True),
         Column("rate", "float64", "correct/attempts"),
@@ -374,12 +375,15 @@ def check_pairs(table: pa.Table, line: Line) -> None:
             raise InputError(f"rows {line(seen[pair])} and {line(row)}: '{a[row]}' and '{b[row]}' stand twice")
 
 
+RATES = "no 'correct' is above 1, though attempts are, and some are fractions: are they rates, not sums?"
+
+
 def doubts(table: pa.Table) -> list[str]:
     """What a responses table that keeps the contract may still have wrong, in words."""
     attempts, correct = table["attempts"].to_numpy(), table["correct"].to_numpy()
     several = attempts > 1
     if several.any() and (correct[several] <= 1).all() and (correct[several] % 1 != 0).any():
-        return ["no 'correct' is above 1, though attempts are, and some are fractions: are they rates, not sums?"]
+        return [RATES]
     return []
 
 

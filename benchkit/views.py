@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MARK = Show("mark", "")
 _PLACES = 20  # of more new items the first are shown
+_NAMES = 5  # of more models or items that a flag names the first are shown
+_ROWS = 40  # of more items than fit on a screen those that need a look are shown
+_LOOK = ("negative_discrimination", "identical_items", "untried_items")
 
 
 def _starred(rows: Sequence[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
@@ -40,16 +43,52 @@ def responses(table: pa.Table, missing: int) -> View:
 
 
 def diagnosis(document: Mapping[str, Any]) -> View:
-    """Whether the table is whole and how much of it carries the ranking, then its items."""
-    summary = ["{n_models} models, {n_items} items, {missing_cells} missing cells".format_map(document)]
-    numbers = [("alpha", "Cronbach's alpha"), ("n_eff", "effective items")]
-    summary += [f"{label} {document[key]:.3g}" for key, label in numbers if document[key] is not None]
-    summary += [_listed("solved by all", document["solved_by_all"])]
-    summary += [_listed("solved by none", document["solved_by_none"])]
+    """What the table is, the flags in words, then the items: of many only those that a flag names."""
+    d = document
+    least, most = d["attempts"]["min"], d["attempts"]["max"]
+    size = f"{count(d['n_models'], 'model')}, {count(d['n_items'], 'item')}, "
+    size += f"{_span(least, most)} attempt{'' if most == 1 else 's'} a cell, "
+    if d["missing_cells"]:
+        size += f"coverage {d['coverage']:.3g} ({count(d['missing_cells'], 'cell')} missing)"
+    else:
+        size += "no cell missing"
+    numbers = (("alpha", "Cronbach's alpha"), ("n_eff", "effective items"))
+    known = [f"{label} {d[key]:.3g}" for key, label in numbers if d[key] is not None]
+    summary = [size, *([", ".join(known)] if known else [])]
+    summary += [_flag(flag, d) for flag in d["flags"]] or ["no flags"]
+    lacking = sorted(d["incomplete"], key=lambda row: (row["coverage"], natural(row["model"])))
+    summary += [_incomplete(row) for row in lacking[:_NAMES]]
+    if len(lacking) > _NAMES:
+        summary.append(f"  and {count(len(lacking) - _NAMES, 'model')} more")
+    look = {name for flag in d["flags"] if flag["flag"] in _LOOK for name in flag["items"]}
+    rows = [row | {"mark": "*" if row["item"] in look else ""} for row in d["items"]]
+    if look:
+        summary.append("* items to look at")
+    if len(rows) > _ROWS:
+        rows = [row for row in rows if row["mark"]]
+        summary.append(f"the other {d['n_items'] - len(rows)} items: --to csv")
     heads = {"item": "item", "attempts": "attempts", "rate": "rate", "share_of_spread": "spread",
              "item_rest_correlation": "rest r", "information": "info", "inversion_rate": "inverted"}  # fmt: skip
-    return View(summary, [Show(k, h, ".1f" if k == "information" else ".3f") for k, h in heads.items()],
-                order=lambda row: natural(row["item"]))  # fmt: skip
+    columns = [MARK, *(Show(k, h, ".1f" if k == "information" else ".3f") for k, h in heads.items())]
+    return View(summary, columns, rows, order=lambda row: natural(row["item"]))
+
+
+def _flag(flag: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """A flag's sentence and the first of those that it is about; of identical ones the first groups."""
+    names = flag.get("models") or flag.get("items") or []
+    if flag["flag"].startswith("identical_"):
+        kind = "models" if "models" in flag else "items"
+        known = set(names)
+        names = [" = ".join(group[kind]) for group in document[flag["flag"]] if group[kind][0] in known]
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return f"- {flag['says']}" + (f": {', '.join(names[:_NAMES])}{more}" if names else "")
+
+
+def _incomplete(row: Mapping[str, Any]) -> str:
+    parts = [f"{row[f'others_rate_{key}']:.3f} on {what}" for key, what in (("missing", "these"), ("tried", "the rest"))
+             if row[f"others_rate_{key}"] is not None]  # fmt: skip
+    others = f"; the others score {', '.join(parts)}" if parts else ""
+    return f"  {row['model']}: coverage {row['coverage']:.3g}, lacks {count(len(row['missing']), 'item')}{others}"
 
 
 def parameters(table: pa.Table, fit: Mapping[str, Any]) -> View:

@@ -1,8 +1,11 @@
 import itertools
+from fractions import Fraction
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchkit.coverage import bounds, incomplete
+from benchkit.coverage import bounds, incomplete, others_rates
 from benchkit.scores import integers
 
 
@@ -38,3 +41,22 @@ class TestTheory:
         rates = np.array([[1, 0], [0.5, 0], [0, 0.25]])
         found = incomplete(n, rates)
         assert [(e.model, e.missing.tolist(), e.score_on_own_items) for e in found] == [(1, [1], 0.5), (2, [0], 0.25)]
+
+    @given(size=st.tuples(st.integers(1, 5), st.integers(1, 4)), seed=st.integers(0, 10**6))
+    def test_others_rates_by_the_definition(self, size, seed):
+        rng = np.random.default_rng(seed)
+        n = rng.integers(0, 4, size)
+        y = rng.binomial(n, 0.5)
+        rates = [[Fraction(int(a), int(b)) if b else None for a, b in zip(*row, strict=True)]
+                 for row in zip(y, n, strict=True)]  # fmt: skip
+        models = range(size[0])
+        found = others_rates(n, np.divide(y, n, out=np.zeros(size), where=n > 0), np.arange(size[0]))
+        for i in models:
+            means: dict[bool, list[Fraction]] = {True: [], False: []}
+            for j in range(size[1]):
+                others = [r for k in models if k != i and (r := rates[k][j]) is not None]
+                if others:
+                    means[rates[i][j] is not None].append(sum(others, Fraction(0)) / len(others))
+            for value, part in ((found[i].tried, means[True]), (found[i].missing, means[False])):
+                expected = float(sum(part, Fraction(0)) / len(part)) if part else np.nan
+                np.testing.assert_allclose(value, expected, atol=1e-12)

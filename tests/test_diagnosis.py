@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from benchkit.diagnosis import diagnose, information
 from benchkit.errors import InputError
 from benchkit.scores import integers
+from benchkit.text import natural
 
 DATA = Path(__file__).parent / "data"
 
@@ -38,6 +39,12 @@ def tables(draw, missing=True):
     n = np.array(draw(st.lists(st.integers(least, 3), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])))
     y = np.array([draw(st.integers(0, int(k))) for k in n], dtype=float)
     return n.reshape(shape), y.reshape(shape)
+
+
+def fractions(n, y):
+    """Rates as exact fractions, None where a pair was not tried."""
+    return [[Fraction(int(c), int(k)) if k else None for c, k in zip(*row, strict=True)]
+            for row in zip(y, n, strict=True)]  # fmt: skip
 
 
 def exact_inversions(n, y):
@@ -124,11 +131,29 @@ class TestTheory:
         out = diagnose(n, y).document(["a", "b", "c"], ["p", "q", "r"])
         assert (out["n_models"], out["n_items"], out["n_cells"], out["missing_cells"]) == (3, 3, 9, 3)
         assert out["attempts"] == {"min": 1, "max": 4, "total": 12} and out["complete_models"] == 1
-        assert out["incomplete"] == [{"model": "b", "missing": ["q"]}, {"model": "c", "missing": ["p", "q"]}]
+        assert out["coverage"] == 6 / 9 and out["min_coverage"] == 1 / 3 and out["uneven_attempts"] == ["r"]
+        assert out["incomplete"] == [
+            {
+                "model": "b",
+                "coverage": 2 / 3,
+                "missing": ["q"],
+                "others_rate_missing": 0.0,
+                "others_rate_tried": 1.0,
+            },
+            {
+                "model": "c",
+                "coverage": 1 / 3,
+                "missing": ["p", "q"],
+                "others_rate_missing": 0.5,
+                "others_rate_tried": 1.0,
+            },
+        ]
+        assert [row["models"] for row in out["items"]] == [2, 1, 3]
         assert out["solved_by_all"] == ["p", "r"] and out["solved_by_none"] == ["q"]
         assert out["models"][2] | {} == {
             "model": "c",
             "items": 1,
+            "coverage": 1 / 3,
             "attempts": 3,
             "correct": 3.0,
             "score": 1.0,
@@ -148,18 +173,25 @@ class TestTheory:
             "n_items",
             "n_cells",
             "missing_cells",
+            "coverage",
+            "min_coverage",
             "attempts",
+            "uneven_attempts",
             "complete_models",
             "incomplete",
             "solved_by_all",
             "solved_by_none",
+            "identical_models",
+            "identical_items",
             "alpha",
             "n_eff",
+            "flags",
             "items",
             "models",
             "warnings",
         ]
         keys = [
+            "models",
             "attempts",
             "correct",
             "rate",
@@ -172,6 +204,7 @@ class TestTheory:
         assert list(out["models"][0]) == [
             "model",
             "items",
+            "coverage",
             "attempts",
             "correct",
             "score",
@@ -213,6 +246,65 @@ class TestTheory:
         out = diagnose(n, y)
         # pairs with the third model only: it is ahead of both; .6 < 1 is an inversion, .6 > .5 is none
         assert out.items.inversion_rate[2] == 0.5
+
+    @given(table=tables())
+    def test_counts_and_coverage_by_the_definition(self, table):
+        n, y = table
+        rates = fractions(n, y)
+        models, items = (range(size) for size in n.shape)
+        tried = [[j for j in items if rates[i][j] is not None] for i in models]
+        by = [[i for i in models if rates[i][j] is not None] for j in items]
+        out = diagnose(n, y)
+        assert out.missing_cells == n.size - sum(map(len, tried))
+        assert out.coverage == pytest.approx(float(Fraction(sum(map(len, tried)), n.size)), rel=1e-15)
+        shares = [float(Fraction(len(own), n.shape[1])) for own in tried]
+        np.testing.assert_allclose(out.models.coverage, shares, rtol=1e-15)
+        assert out.min_coverage == pytest.approx(min(shares), rel=1e-15)
+        assert out.items.models.tolist() == list(map(len, by))
+        assert out.models.items.tolist() == list(map(len, tried))
+        assert [(r.model, r.missing.tolist()) for r in out.incomplete] == [
+            (i, [j for j in items if j not in tried[i]]) for i in models if len(tried[i]) < len(items)
+        ]
+        assert out.solved_by_all.tolist() == [j for j in items if by[j] and all(rates[i][j] == 1 for i in by[j])]
+        assert out.solved_by_none.tolist() == [j for j in items if by[j] and all(rates[i][j] == 0 for i in by[j])]
+        assert out.uneven_attempts.tolist() == [j for j in items if len({int(n[i, j]) for i in by[j]}) > 1]
+        for i in models:
+            total = sum((rates[i][j] for j in tried[i]), Fraction(0))
+            mean = float(total / len(tried[i])) if tried[i] else np.nan
+            np.testing.assert_allclose(out.models.score[i], mean, rtol=1e-12)
+
+    @given(table=tables())
+    def test_shares_alpha_and_correlations_in_fractions(self, table):
+        n, y = table
+        complete = [row for row in fractions(n, y) if None not in row]
+        count, items = len(complete), n.shape[1]
+        out = diagnose(n, y)
+
+        def cov(x, z):
+            return sum(a * b for a, b in zip(x, z, strict=True)) - sum(x) * sum(z) / count
+
+        columns = list(zip(*complete, strict=True))
+        score = [sum(row) for row in complete]
+        spread = cov(score, score) if count > 1 else 0
+        if spread:
+            share = [cov(column, score) / spread for column in columns]
+            np.testing.assert_allclose(out.items.share_of_spread, [float(s) for s in share], atol=1e-12)
+            assert out.n_eff == pytest.approx(float(1 / sum(s * s for s in share)), rel=1e-12)
+            if items > 1:
+                alpha = Fraction(items, items - 1) * (1 - sum(cov(c, c) for c in columns) / spread)
+                assert out.alpha == pytest.approx(float(alpha), abs=1e-9)
+        else:
+            assert out.n_eff is None and out.alpha is None and np.isnan(out.items.share_of_spread).all()
+        for j in range(items):
+            value = out.items.item_rest_correlation[j]
+            rest = [s - row[j] for s, row in zip(score, complete, strict=True)]
+            scale = cov(columns[j], columns[j]) * cov(rest, rest) if count > 1 else 0
+            if scale:
+                both = cov(columns[j], rest)
+                squared = float(both * both / scale)
+                assert value * abs(value) == pytest.approx(squared if both >= 0 else -squared, abs=1e-12)
+            else:
+                assert np.isnan(value)
 
     @given(table=tables(missing=False))
     def test_shares_alpha_and_correlations_by_the_definition(self, table):
@@ -299,6 +391,7 @@ class TestReference:
         for row in out["models"]:
             assert row["score"] == pytest.approx(expected["score"][row["model"]], abs=1e-12)
         assert out["solved_by_none"] == ["aime_2025_I_15"]
+        assert [flag["flag"] for flag in out["flags"]] == ["solved_by_none"]
 
     def test_inversions_of_aime(self, aime):
         _, _, n, y = aime
@@ -320,3 +413,62 @@ class TestCoverage:
         assert out.items.inversion_rate[0] == pytest.approx(0.5, abs=0.1)
         assert np.nanmedian(out.items.inversion_rate[1:]) < 0.2
         assert abs(out.items.item_rest_correlation[0]) < 0.3 < np.nanmin(out.items.item_rest_correlation[1:])
+
+
+class TestCommand:
+    LACKING = b"model,q1,q2,q3,q4\na,1,1,0,1\nb,1,0,1,\nc,0,1,,\n"
+
+    def test_min_coverage(self, sh):
+        assert sh("bk-matrix -q -t csv --min-coverage 0.5000000000001", stdin=self.LACKING).out  # up to rounding
+        failed = sh("bk-matrix --diagnose --min-coverage .51", stdin=self.LACKING, rc=1)
+        assert failed.out
+        assert failed.err.splitlines()[-1] == (
+            "bk-matrix: --min-coverage 0.51 does not hold: coverage of model 'c' is 0.5"
+        )
+        assert sh("bk-matrix -t csv -q --min-coverage .51", stdin=self.LACKING, rc=1).err == ""
+        assert "--min-coverage: 1.5 is not in 0..1" in sh("bk-matrix --min-coverage 1.5", rc=2).err
+
+    def test_both_thresholds_are_said(self, sh):
+        failed = sh("bk-matrix -t csv --require-complete --min-coverage 1", stdin=self.LACKING, rc=1)
+        assert failed.err.splitlines() == [
+            "bk-matrix: --require-complete does not hold: missing_cells is 3",
+            "bk-matrix: --min-coverage 1 does not hold: coverage of model 'c' is 0.5",
+        ]
+        assert (
+            sh("bk-matrix -t csv --require-complete --min-coverage .5", stdin=self.LACKING, rc=1).err.count("\n") == 1
+        )
+
+    def test_the_item_list_is_the_universe(self, sh):
+        (sh.folder / "items.txt").write_text("q1\nq2\nq3\nq4\nq5\n")
+        done = sh("bk-matrix -t csv --items items.txt --min-coverage .8", stdin=b"model,q1,q2\na,1,1\nb,1,0\n", rc=1)
+        assert done.err.endswith("coverage of model 'a' is 0.4\n")  # the first by name of equals
+        whole = self.LACKING.replace(b",\n", b",0\n").replace(b",,", b",0,")
+        assert sh("bk-matrix -t csv --items items.txt --min-coverage .8", stdin=whole).err == ""
+        out = json.loads(sh("bk-matrix --diagnose -q --items items.txt", stdin=whole).out)
+        assert (out["coverage"], out["min_coverage"]) == (0.8, 0.8)
+        assert [flag["items"] for flag in out["flags"] if flag["flag"] == "untried_items"] == [["q5"]]
+
+    def test_a_threshold_leaves_the_bytes(self, sh):
+        plain = sh("bk-matrix --diagnose -q", stdin=self.LACKING).out
+        assert sh("bk-matrix --diagnose -q --min-coverage .1", stdin=self.LACKING).out == plain
+
+    def test_text_of_many_items_shows_those_to_look_at(self, sh):
+        rng = np.random.default_rng(5)
+        right = (rng.random((8, 60)) < np.linspace(0.1, 0.9, 8)[:, None]).astype(int)
+        right[:, 7] = np.arange(8) < 4  # the worse half is right
+        text = "model," + ",".join(f"q{j}" for j in range(60)) + "\n"
+        text += "".join(f"m{i}," + ",".join(map(str, row)) + "\n" for i, row in enumerate(right))
+        out = json.loads(sh("bk-matrix --diagnose", stdin=text.encode()).out)
+        (look,) = (flag["items"] for flag in out["flags"] if flag["flag"] == "negative_discrimination")
+        lines = sh("bk-matrix --diagnose -t table", stdin=text.encode()).out.decode().splitlines()
+        assert "q7" in look and [line.split()[1] for line in lines if line.startswith("*  ")] == sorted(
+            look, key=natural
+        )
+        assert f"the other {60 - len(look)} items: --to csv" in lines and lines[2].startswith("- ")
+
+    def test_text_of_models_that_lack_items(self, sh):
+        lines = sh("bk-matrix --diagnose -q -t table", stdin=self.LACKING).out.decode().splitlines()
+        assert lines[0] == "3 models, 4 items, 1 attempt a cell, coverage 0.75 (3 cells missing)"
+        text = " ".join(line.strip() for line in lines)
+        assert "c: coverage 0.5, lacks 2 items; the others score 0.750 on these, 0.750 on the rest" in text
+        assert "2 of 3 models lack items, coverage down to 0.5" in text and lines[-4].split()[0] == "q1"
