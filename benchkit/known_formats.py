@@ -10,15 +10,15 @@ TABLES = (
 )
 TOOLS = (
     "Inspect AI logs (.eval, .json)",
-    "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside them)",
+    "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)",
     "HELM run folders (per_instance_stats.json, with run_spec.json beside it)",
     "MathArena outputs (Parquet, NDJSON) and run files (N.json, N.json.zst)",
-    "SWE-bench results.json, harness reports, per-instance details and reports, SWE-bench Pro results",
+    "SWE-bench results.json, harness reports, per-instance details and reports; Multi-SWE-bench, SWE-bench Pro",
     "LiveCodeBench graded answers (*_eval_all.json)",
-    "EvalPlus results (*eval_results.json)",
+    "EvalPlus and BigCodeBench results (*eval_results.json)",
     "OpenAI evals logs (.jsonl)",
-    "promptfoo results (results.json)",
-    "LiveBench judgments (ground_truth_judgment.jsonl)",
+    "promptfoo results (results.json, .jsonl)",
+    "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)",
     "Harbor and Terminal-Bench results (result.json a trial, results.json a run)",
     "tau-bench rewards and tau2-bench simulations",
     "lighteval and Open LLM Leaderboard details (details_*.parquet)",
@@ -27,6 +27,7 @@ TOOLS = (
     "py-irt responses (.jsonlines)",
     "itemeval gradings (gradings_long.parquet)",
     "OpenCompass results with details",
+    "Aider benchmark results (.aider.results.json)",
 )
 """The names of the readers, in the order in which they are asked."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from benchkit.formats import (
+    aider,
     deepeval,
     evalplus,
     every_eval_ever,
@@ -45,6 +46,7 @@ MODULES = (
     py_irt,
     itemeval,
     opencompass,
+    aider,
 )
 READERS: tuple[Reader, ...] = tuple(cast(Reader, module) for module in MODULES)
 
