@@ -71,6 +71,9 @@ class TestLiveCodeBench:
         results = write(tmp_path / f"{MODEL}_eval.json", [{"pass@1": 0.5, "detail": {}}, {"0": [[True, -1]]}, []])
         with pytest.raises(InputError, match=r"without the questions' identifiers: read the _eval_all\.json"):
             attempts(results)
+        write(tmp_path / "Scenario.selfrepair_1_0.2_eval_all.json", GRADED)  # of another run
+        with pytest.raises(InputError, match="without the questions' identifiers"):
+            attempts(results)
         write(tmp_path / f"{MODEL}_eval_all.json", GRADED)
         assert attempts(results) is None
         assert attempts(write(tmp_path / f"{MODEL}.json", outputs)) is None

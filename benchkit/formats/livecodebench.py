@@ -40,7 +40,8 @@ def _eval(doc: Document) -> bool:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     if _eval(doc):
-        if doc.siblings("", "_eval_all.json"):
+        name = os.path.basename(doc.path or "").replace("_eval.json", "_eval_all.json")
+        if name in doc.siblings("", "_eval_all.json"):  # of this run: a folder may hold other scenarios and settings
             return None
         raise InputError("results without the questions' identifiers: read the _eval_all.json of the same run")
     if not any("graded_list" in row for _, row in members(doc.first, "row")):
