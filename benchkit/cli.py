@@ -26,6 +26,9 @@ from benchkit import __version__, numerals, output
 from benchkit.errors import InputError
 
 OK, UNMET, FAILED = 0, 1, 2
+LONGEST = 2000
+"""Characters of a message."""
+
 ROUNDING = 1e-12
 """A value this near a threshold equals it: .8 - .7 is not above .1."""
 
@@ -57,7 +60,10 @@ def printable(text: str) -> str:
 
 def message(text: str) -> None:
     """One line on stderr. A closed or full stderr must not change the exit status."""
-    line = (printable(text) + "\n").encode("utf-8", "backslashreplace")
+    text = printable(text)
+    if len(text) > LONGEST:  # by a name as long as a book
+        text = f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 2 :]}"
+    line = (text + "\n").encode("utf-8", "backslashreplace")
     with contextlib.suppress(OSError):
         os.write(2, line)
 

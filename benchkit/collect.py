@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from benchkit import cli, endings, naming
+from benchkit import cli, endings, naming, wire
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.columns import NAMES, Roles
-from benchkit.formats.merge import merge, sources
+from benchkit.formats.merge import merge, source
 from benchkit.formats.native import look, tabular
-from benchkit.formats.tabular import NOTHING, unpacked
-from benchkit.tables import doubts
+from benchkit.formats.tabular import NOTHING, Tabular, unpacked
+from benchkit.tables import RATES, doubts
 
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
@@ -58,7 +58,7 @@ def collect(args: Namespace) -> Collected:
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
-            source = _read(name, args, choices)
+            sources = _read(name, args, choices)
         except Unrecognised as e:
             if name not in walked:
                 raise InputError(str(e), where=where) from None
@@ -66,13 +66,14 @@ def collect(args: Namespace) -> Collected:
             continue
         except InputError as e:
             raise InputError(str(e), where=where if e.where is None else e.where) from None
-        if source is None and name not in walked and len(names) == 1:
+        if not sources and name not in walked and len(names) == 1:
             raise InputError(
                 "no single attempts in this file: name the folder, or the file of the samples", where=where
             )
         if args.verbose:
-            cli.message(f"{args.command}: {where}: {_said(source)}")
-        found += [source] if source else []
+            for said in map(_said, sources) if sources else ["goes with other files"]:
+                cli.message(f"{args.command}: {where}: {said}")
+        found += sources
         if show:
             show(n + 1, len(names))
     if not found:
@@ -84,7 +85,8 @@ def collect(args: Namespace) -> Collected:
         naming.check_items(parts, items)
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
-    inherited = [w for s in found for w in s.meta.get("warnings") or []]
+    inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
+    inherited = [w for w in inherited if w != RATES or w in doubts(table)]  # said of a part, it may not hold of all
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
@@ -93,14 +95,30 @@ def collect(args: Namespace) -> Collected:
         notes.append(f"{len(unknown)} files not recognised and left out: {', '.join(unknown[:3])}{more}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
-    carried = [x for s in found for x in s.meta.get("sources") or []]
-    plain = [p for p, s in zip(parts, found, strict=True) if not s.meta.get("sources")]
-    return Collected(table, carried + sources(plain), histories[0] if histories else [], inherited, notes, items)
+    told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [source(p, s.task)]]
+    if args.prefix_task:  # the items say it
+        told = [{key: x[key] for key in x if key != "task"} for x in told]
+    return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
 
 
-def _said(source: _Source | None) -> str:
-    if source is None:
-        return "goes with other files"
+def _from_table(tab: Tabular, cells: Cells) -> _Source:
+    """A table; one of benchkit's knows from its sources of which task it is, and with what settings its models ran."""
+    for key in ("sources", "warnings", "history"):
+        wire.expect(tab.meta, key, list)
+    told = [x for x in tab.meta.get("sources") or [] if isinstance(x, dict)]
+    tasks = sorted({str(x["task"]) for x in told if x.get("task")})
+    if len(tasks) > 1:
+        raise InputError(f"one table of several tasks ({', '.join(tasks)}): make its parts with --prefix-task")
+    runs: dict[str, set[str]] = {}
+    for each in (x["settings"] for x in told if isinstance(x.get("settings"), dict)):
+        for model, settings in each.items():
+            runs.setdefault(model, set()).add(str(settings))
+    models = set(cells.frame["model"].unique().to_list())
+    named = {m: " or ".join(sorted(settings)) for m, settings in runs.items() if m in models}
+    return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
+
+
+def _said(source: _Source) -> str:
     c = source.cells
     extra = [f"{count} {what}" for what, count in (("unscored", c.unscored), ("failed", c.failed), *c.skipped.items())
              if count]  # fmt: skip
@@ -125,8 +143,9 @@ def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[C
     return found, parts
 
 
-def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None:
-    """One source by the reader that recognises it; None for a file that only goes with others."""
+def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
+    """One source by the reader that recognises it; none for a file that only goes with others, several where it is
+    Arrow streams one after another."""
     data = unpacked(name)
     doc = look(name, args.from_, data)
     reader = registry.find(doc) if doc else None
@@ -136,17 +155,17 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> _Source | None
             raise InputError(f"--{role}-col: of no use for {reader.NAME}", where="")
         got = reader.read(doc, choices)
         if got is None:
-            return None
+            return []
         tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
         cells = long.read(tab, LONG, choices)
-        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped | cells.skipped,
-                               settings=got.settings)  # fmt: skip
-        return _Source(cells, {}, [], got.task)
+        settings = dict.fromkeys(cells.frame["model"].unique().sort(), got.settings) if got.settings else {}
+        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped | cells.skipped, settings=settings)
+        return [_Source(cells, {}, [], got.task)]
     if doc and doc.kind == "zip":
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
     value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING
-    tab = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
-    return _Source(read(tab, choices, naming.fallback(args, name)), tab.meta, tab.notes, None)
+    tabs = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
+    return [_from_table(tab, read(tab, choices, naming.fallback(args, name))) for tab in tabs]
 
 
 def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
@@ -176,7 +195,8 @@ def _walk(folder: str) -> list[str]:
         real = os.path.realpath(at)
         folders[:] = [f for f in folders if f[0] != "." and real not in entered]
         if real not in entered:
-            found += [os.path.join(at, f) for f in files if f[0] != "." and endings.is_result(f)]
+            named = [os.path.join(at, f) for f in files if f[0] != "." and endings.is_result(f)]
+            found += [f for f in named if os.path.isfile(f)]  # a FIFO would be waited for
         entered.add(real)
     return found
 

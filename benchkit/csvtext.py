@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -62,15 +62,19 @@ def look_over(source: Open, separator: str | None = None) -> Shape:
     _, last, names = next(records, (1, 1, []))
     if re.fullmatch("sep=.?", separator.join(names)):
         raise InputError(f"line 1: '{separator.join(names)}' is a hint for Excel, not data: remove the line")
-    bare = [n.strip() for n in names]
-    twice = {n for n, count in Counter(bare).items() if n and count > 1}
-    if twice:
-        raise InputError(f"column '{min(twice)}' stands twice in the header")
+    check_twice(n.strip() for n in names)
     empty = next(records, None) is None
     if quoted:
         for _ in records:  # raises where quotes go wrong
             pass
     return Shape(separator, names, last, quoted, empty)
+
+
+def check_twice(names: Iterable[str]) -> None:
+    """InputError where two columns have one name; unnamed ones may."""
+    twice = {n for n, count in Counter(names).items() if n and count > 1}
+    if twice:
+        raise InputError(f"column '{min(twice)}' stands twice")
 
 
 def _check_bytes(source: Open) -> bool:
@@ -155,8 +159,8 @@ def batches(
                     yield new.rename_columns(wanted)
             return
         except pa.ArrowInvalid as e:
-            if "straddl" in str(e) and size < 1 << 30:
-                size *= 16  # a record is longer than the block
+            if ("straddl" in str(e) or "block size" in str(e)) and size < 1 << 30:
+                size *= 16  # a record, or the header, is longer than the block
                 continue
             raise InputError(_fault(source, shape) or f"damaged CSV: {' '.join(str(e).split())[:160]}") from None
 

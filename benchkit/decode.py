@@ -20,7 +20,11 @@ import pyarrow.ipc
 from benchkit import cli, csvtext, jsontext
 from benchkit.casting import json_columns
 from benchkit.errors import InputError
+from benchkit.parquet_footer import data_end
 from benchkit.tables import Line, Table
+
+LISTS = dict.fromkeys(("history", "warnings", "sources"), list)
+"""Metadata that hold lists."""
 
 END_MARKER = 8
 """Bytes of the end-of-stream marker: ff ff ff ff 00 00 00 00."""
@@ -94,7 +98,7 @@ def decode(data: bytes, from_: str, spec: Table, *, unterminated: bool = False) 
     data = unpack(data)
     kind = choose(data, from_)
     if kind in ("arrow", "feather", "parquet"):
-        return decode_binary(data, kind, unterminated=unterminated)
+        return _join(decode_binary(data, kind, unterminated=unterminated))
     if kind in ("json", "ndjson"):
         found = jsontext.rows(lambda: io.BytesIO(data), from_, spec)
         numbered = list(found.each())
@@ -108,22 +112,43 @@ def decode(data: bytes, from_: str, spec: Table, *, unterminated: bool = False) 
     return Raw(dict(zip(names, table.columns, strict=True)), names, table.num_rows, line, {}, kind, [])
 
 
-def decode_binary(data: bytes, kind: str, *, unterminated: bool = False) -> Raw:
-    """The columns of an Arrow stream or file, or of Parquet, verified."""
+def decode_binary(data: bytes, kind: str, *, unterminated: bool = False) -> list[Raw]:
+    """The columns of an Arrow file, of Parquet, or of each of the Arrow streams one after another, verified."""
     if kind == "arrow":
-        return _from_arrow(*_arrow(data, unterminated), "arrow")
-    return _from_arrow(_feather(data) if kind == "feather" else _parquet(data), [], kind.replace("feather", "arrow"))
+        return [_from_arrow(table, "arrow") for table in _arrow(data, unterminated)]
+    return [_from_arrow(_feather(data) if kind == "feather" else _parquet(data), kind.replace("feather", "arrow"))]
 
 
-def _from_arrow(table: pa.Table, notes: list[str], format: str) -> Raw:
+def _join(parts: list[Raw]) -> Raw:
+    """Streams one after another as one table, with the sources and the warnings of all and the first one's history."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    types = {name: column.type for name, column in first.columns.items()}
+    for other in parts[1:]:
+        if {name: column.type for name, column in other.columns.items()} != types or other.names != first.names:
+            raise InputError("concatenated Arrow streams with different columns")
+        if other.meta.get("table") != first.meta.get("table"):
+            raise InputError("concatenated Arrow streams of different tables")
+    if str(first.meta.get("table", "")).startswith("parameters/"):
+        raise InputError("concatenated parameters tables: fit the responses together instead")
+    differ = any(p.meta.get("history") != first.meta.get("history") for p in parts)
+    notes = ["concatenated streams differ in history: the first one's is kept"] if differ else []
+    chunks = {name: [chunk for p in parts for chunk in p.columns[name].chunks] for name in types}
+    columns = {name: pa.chunked_array(chunks[name], kind) for name, kind in types.items()}
+    said = list(dict.fromkeys(str(w) for p in parts for w in p.meta.get("warnings", [])))
+    sources = [x for p in parts for x in p.meta.get("sources", [])]
+    meta = first.meta | ({"warnings": said} if said else {}) | ({"sources": sources} if sources else {})
+    return Raw(columns, first.names, sum(p.rows for p in parts), first.line, meta, first.format, notes)
+
+
+def _from_arrow(table: pa.Table, format: str) -> Raw:
     try:
         table.validate(full=True)
         names = table.column_names
     except (pa.ArrowException, ValueError) as e:
         raise InputError(f"damaged {format} data: {_short(e)}") from None
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise InputError(f"column '{twice[0]}' stands twice")
+    csvtext.check_twice(names)
     meta: dict[str, Any] = {}
     for key, value in (table.schema.metadata or {}).items():
         if not key.startswith(b"benchkit."):
@@ -133,15 +158,17 @@ def _from_arrow(table: pa.Table, notes: list[str], format: str) -> Raw:
             meta[name] = value.decode() if name == "table" else orjson.loads(value)
         except ValueError:
             raise InputError(f"damaged metadata: benchkit.{name} is not JSON") from None
+        if not isinstance(meta[name], LISTS.get(name, object)):
+            raise InputError(f"'{name}' is not a JSON list")
     columns = dict(zip(names, table.columns, strict=True))
-    return Raw(columns, names, table.num_rows, lambda i: i + 1, meta, format, notes)
+    return Raw(columns, names, table.num_rows, lambda i: i + 1, meta, format, [])
 
 
 def _short(e: BaseException) -> str:
     return cli.printable(" ".join(str(e).split()))[:160]
 
 
-def _arrow(data: bytes, unterminated: bool) -> tuple[pa.Table, list[str]]:
+def _arrow(data: bytes, unterminated: bool) -> list[pa.Table]:
     """One or more IPC streams, each walked message by message to its end marker.
 
     The reader's position moves by 8 where it meets the marker and by 0 where the bytes end before it. The last eight
@@ -169,21 +196,7 @@ def _arrow(data: bytes, unterminated: bool) -> tuple[pa.Table, list[str]]:
         except (pa.ArrowException, OSError, ValueError, IndexError) as e:
             raise InputError(f"damaged or cut Arrow stream: {_short(e)}") from None
         start += after
-    first = tables[0]
-    notes = []
-    for other in tables[1:]:
-        if not other.schema.equals(first.schema, check_metadata=False):
-            raise InputError("concatenated Arrow streams with different columns")
-        mine, theirs = ((t.schema.metadata or {}) for t in (first, other))
-        if mine.get(b"benchkit.table") != theirs.get(b"benchkit.table"):
-            raise InputError("concatenated Arrow streams of different tables")
-        if mine.get(b"benchkit.table", b"").startswith(b"parameters/"):
-            raise InputError("concatenated parameters tables: fit the responses together instead")
-        if mine.get(b"benchkit.history") != theirs.get(b"benchkit.history"):
-            notes = ["concatenated streams differ in history: the first one's is kept"]
-    if len(tables) > 1:
-        first = pa.concat_tables([t.replace_schema_metadata(first.schema.metadata) for t in tables])
-    return first, notes
+    return tables
 
 
 def _feather(data: bytes) -> pa.Table:
@@ -209,24 +222,26 @@ def _parquet(data: bytes) -> pa.Table:
 def check_parquet(source: pa.NativeFile) -> pa.Schema:
     """The schema of a Parquet file that is whole; InputError where it is damaged, or two files one after another.
 
-    The last footer speaks for its own file alone, and its offsets would point into the first. Between the data that it
-    names and itself a whole file has nothing, or indexes; only then the joint of two files is looked for.
+    The last footer speaks for its own file alone, and its offsets would point into the first. Between what it names and
+    itself a whole file has nothing; only where there is something the joint of two files is looked for.
     """
     import pyarrow.parquet as pq
 
     try:
-        meta = pq.read_metadata(source)
-        schema = meta.schema.to_arrow_schema()
-        chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
-        ends = [(c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in chunks]
-        end = max(ends, default=4)
-        joint = source.size() - meta.serialized_size - 8 > end and _holds(source, b"PAR1PAR1")
+        size = source.size()
+        source.seek(max(size - 8, 0))
+        footer = int.from_bytes(source.read(4), "little")
+        source.seek(0)
+        schema = pq.read_schema(source)  # refuses a file without a footer of this size
+        source.seek(size - 8 - footer)
+        joint = size - 8 - footer > data_end(source.read(footer)) and _holds(source, b"PAR1PAR1")
     except (pa.ArrowException, OSError, ValueError) as e:
         raise InputError(f"damaged or cut Parquet data: {_short(e)}") from None
     finally:
         source.seek(0)
     if joint:
         raise InputError("damaged Parquet data: two files one after another")
+    csvtext.check_twice(schema.names)
     return schema
 
 

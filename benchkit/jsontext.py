@@ -14,7 +14,7 @@ from benchkit.errors import InputError
 from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
 
 LARGEST = 1 << 30  # bytes of one JSON document, unpacked
-NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
+NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"?|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
 BLOCK = 1 << 22  # bytes of lines that are parsed at once
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 
 import polars as pl
@@ -41,7 +42,10 @@ def item_list(name: str | None) -> frozenset[str] | None:
     """The identifiers of --items: one a line, or the column `item` (`id`, `instance_id`) of a table with a header."""
     if name is None:
         return None
-    text = wire.read_bytes(name).decode("utf-8-sig", "strict")
+    try:
+        text = wire.read_bytes(name).decode("utf-8-sig", "strict")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", where=name) from None
     lines = [line.strip() for line in text.splitlines()]
     ids = [line for line in lines if line]
     if not ids:
@@ -52,8 +56,8 @@ def item_list(name: str | None) -> frozenset[str] | None:
         if column is None:
             raise InputError("no column item, id or instance_id", where=name)
         ids = [str(x) for x in table[column].to_pylist() if x]
-    if len(set(ids)) < len(ids):
-        twice = next(x for k, x in enumerate(ids) if x in ids[:k])
+    twice = next((x for x, count in Counter(ids).items() if count > 1), None)
+    if twice is not None:
         raise InputError(f"item '{twice}' stands twice", where=name)
     return frozenset(ids)
 
@@ -88,19 +92,23 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
     lost = sorted(set(names) - known)
     if lost:
         raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
-    return [p.renamed(model=pl.col("model").replace(names)) for p in parts]
+    return [
+        p.renamed(model=pl.col("model").replace(names))._replace(
+            settings={names.get(m, m): settings for m, settings in p.settings.items()}
+        )
+        for p in parts
+    ]
 
 
 def tell_apart(parts: list[Cells]) -> list[Cells]:
     """Append the settings of runs to their models' names where runs of one model share an attempt."""
     runs: dict[str, list[int]] = {}
     for n, part in enumerate(parts):
-        for model in part.frame["model"].unique().to_list():
-            if part.settings:
-                runs.setdefault(model, []).append(n)
+        for model in part.settings:
+            runs.setdefault(model, []).append(n)
     collide: dict[int, list[str]] = {}
     for model, at in runs.items():
-        if len({parts[n].settings for n in at}) < 2:
+        if len({parts[n].settings[model] for n in at}) < 2:
             continue
         cells = pl.concat([parts[n].frame.filter(pl.col("model") == model).select("item", "bits") for n in at])
         union = pl.col("bits").bitwise_or().bitwise_count_ones()
@@ -111,6 +119,7 @@ def tell_apart(parts: list[Cells]) -> list[Cells]:
                 collide.setdefault(n, []).append(model)
     out = list(parts)
     for n, models in collide.items():
-        names = {m: f"{m} ({parts[n].settings})" for m in models}
-        out[n] = parts[n].renamed(model=pl.col("model").replace(names))
+        names = {m: f"{m} ({parts[n].settings[m]})" for m in models}
+        rest = {m: settings for m, settings in parts[n].settings.items() if m not in names}  # the names say the others
+        out[n] = parts[n].renamed(model=pl.col("model").replace(names))._replace(settings=rest)
     return out

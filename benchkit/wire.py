@@ -94,20 +94,21 @@ def to_frame(raw: Raw, spec: Table, where: str) -> Frame:
     CHECKS[spec.name](table, raw.line)
     table = table.sort_by([(key, "ascending") for key in SORT[spec.name]])
     meta = raw.meta
-    said = [str(w) for w in _expect(meta, "warnings", list) or []]
+    said = [str(w) for w in expect(meta, "warnings", list) or []]
     new = [w for w in doubts(table) if w not in said] if spec is RESPONSES else []
     return Frame(
         table,
-        _expect(meta, "history", list) or [],
+        expect(meta, "history", list) or [],
         said,
-        _expect(meta, "fit", dict),
-        _expect(meta, "sources", list),
+        expect(meta, "fit", dict),
+        expect(meta, "sources", list),
         where,
         [*raw.notes, *new],
     )
 
 
-def _expect(meta: dict[str, Any], key: str, kind: type) -> Any:
+def expect(meta: dict[str, Any], key: str, kind: type) -> Any:
+    """The value of the metadata `key`, or None; InputError where it is no list or object, whichever `kind` says."""
     value = meta.get(key)
     if value is not None and not isinstance(value, kind):
         raise InputError(f"'{key}' is not a JSON {'list' if kind is list else 'object'}")
@@ -152,5 +153,7 @@ def write(
     document = dict(document)
     document["warnings"] = [*inherited, *warnings]
     document["history"] = [] if args.no_provenance else [*history, cli.history_entry(args)]
+    if args.no_provenance and "sources" in document:
+        document["sources"] = []
     output.emit(args.output, serialise(document, spec, args.to, view, output.find(args.output).width))
     cli.warn(args, warnings)

@@ -45,7 +45,7 @@ def error(sh: Shell, call: str, text: str) -> str:
 
 
 def table(path: Path, choices: Choices = NONE) -> pa.Table:
-    source = open_source(str(path), "auto", unpacked(str(path)))
+    (source,) = open_source(str(path), "auto", unpacked(str(path)))
     return merge([read(source, choices)], add=choices.merge, duplicates=choices.duplicates)
 
 

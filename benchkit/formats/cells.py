@@ -34,7 +34,7 @@ class Cells(NamedTuple):
     `frame` has model, item, cluster (text), attempts (int64), correct (float64) and `bits`: the set of attempt numbers
     0..62 as a mask, or null where attempts have no such numbers. One row a model and item; with `Choices.merge`
     counts may repeat one. `rows`: rows read. `unscored`, `failed`: attempts without a score, and that ended in an
-    error. `skipped`: what was left out, by reason. `settings`: what tells this run from others of its model.
+    error. `skipped`: what was left out, by reason. `settings`: model -> what tells this run from others of it.
     `attempts`: model, item and attempt of every row that counts, where attempts are numbered or named.
     """
 
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
     unscored: int = 0
     failed: int = 0
     skipped: dict[str, int] = {}  # noqa: RUF012
-    settings: str | None = None
+    settings: dict[str, str] = {}  # noqa: RUF012
     attempts: pl.LazyFrame | None = None
 
     def renamed(self, **names: pl.Expr) -> Cells:

@@ -42,7 +42,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     frame = frame.select(
         "model",
         "item",
-        "cluster",
+        pl.when(pl.col("cluster") != "").then("cluster").alias("cluster"),
         pl.col("attempts").cast(pl.Int64),
         "correct",
         pl.lit(None, pl.Int64).alias("bits"),

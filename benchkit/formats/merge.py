@@ -116,22 +116,15 @@ def _same_attempts(suspects: pl.DataFrame, parts: Sequence[Cells]) -> pl.DataFra
     return first.select("model", "item", "part", "attempt").collect()
 
 
-def sources(parts: Sequence[Cells]) -> list[dict[str, Any]]:
-    """What was read, for `benchkit.sources`: one entry a source."""
-    out = []
-    for p in parts:
-        f = p.frame
-        out.append(
-            {
-                "source": p.where.rsplit("/", 1)[-1],
-                "format": p.format,
-                "rows": p.rows,
-                "models": f["model"].n_unique(),
-                "items": f["item"].n_unique(),
-                "attempts": int(f["attempts"].sum()),
-                "unscored": p.unscored,
-            }
-            | ({"failed": p.failed} if p.failed else {})
-            | ({"skipped": p.skipped} if p.skipped else {})
-        )
-    return out
+def source(part: Cells, task: str | None) -> dict[str, Any]:
+    """What was read from one source, for `benchkit.sources`. task: of which its items are, where no name says it."""
+    more = {"failed": part.failed, "skipped": part.skipped, "task": task, "settings": part.settings}
+    return {
+        "source": part.where.rsplit("/", 1)[-1],
+        "format": part.format,
+        "rows": part.rows,
+        "models": part.frame["model"].n_unique(),
+        "items": part.frame["item"].n_unique(),
+        "attempts": int(part.frame["attempts"].sum()),
+        "unscored": part.unscored,
+    } | {key: value for key, value in more.items() if value}

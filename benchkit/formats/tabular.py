@@ -94,8 +94,11 @@ def unpacked(name: str | None) -> bytes | None:
 
 def open_source(
     name: str | None, from_: str, data: bytes | None, *, value: Any = NOTHING, unterminated: bool = False
-) -> Tabular:
-    """A source as columns, by its content. data: what `unpacked` gave. value: of a JSON text that was parsed."""
+) -> list[Tabular]:
+    """A source as columns, by its content; several where it is Arrow streams one after another.
+
+    data: what `unpacked` gave. value: of a JSON text that was parsed.
+    """
     where = "<stdin>" if name in (None, "-") else str(name)
     if data is not None:
         head = data[:HEAD]
@@ -108,14 +111,18 @@ def open_source(
         return io.BytesIO(data) if data is not None else open(str(name), "rb")
 
     if kind in ("csv", "tsv"):
-        return _csv(source, kind, where)
+        return [_csv(source, kind, where)]
     if kind in ("json", "ndjson"):
-        return _json(source, from_, where, value)
+        return [_json(source, from_, where, value)]
     if kind == "parquet":
         found = _parquet(source, where)
         if found is not None:
-            return found
-    raw = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
+            return [found]
+    raws = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
+    return [_of_raw(raw, where) for raw in raws]
+
+
+def _of_raw(raw: decode.Raw, where: str) -> Tabular:
     table = pa.table(raw.columns)
     made = _typed(lambda names: iter(table.select(list(names)).to_batches()), table.schema, raw.format, where)
     return made._replace(line=raw.line, meta=raw.meta, notes=raw.notes)
@@ -237,9 +244,6 @@ def _parquet(source: csvtext.Open, where: str) -> Tabular | None:
     """None where the file is one of benchkit's tables, which are read whole."""
     with source() as f:
         schema = decode.check_parquet(pa.PythonFile(f, mode="r"))
-    twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
-    if twice:
-        raise InputError(f"column '{twice[0]}' stands twice")
     if any(key.startswith(b"benchkit.") for key in schema.metadata or {}):
         return None
     return _typed(partial(parquet.batches, source, schema), schema, "parquet", where)

@@ -196,8 +196,11 @@ def whole(fraction: Array) -> Ints:
 
 
 def total(ones: Ints, fractions: Ints) -> Array:
-    """ones + fractions/10^12, with fractions below 10^12: the nearest double while the sum is below 9000."""
-    small = ones < 9000
+    """ones + fractions/10^12, with fractions below 10^12: the nearest double while the sum is below 8192.
+
+    Up to there doubles are closer than 10^-12, so that `add_up` reads the same whole numbers from them.
+    """
+    small = ones < 8192
     exact = np.where(small, ones, 0) * UNIT + fractions
     out: Array = np.where(small, exact / UNIT, ones + fractions / UNIT)
     return out

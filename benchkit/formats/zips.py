@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from typing import IO
 
 import pyarrow as pa
@@ -15,7 +16,10 @@ ZSTANDARD = 93  # APPNOTE.TXT 6.3.9, section 4.4.5
 LARGEST = 1 << 29  # bytes of one member, unpacked
 LOCAL = struct.Struct("<4s5H3I2H")  # a member's local header; its name and extra field follow
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, struct.error)
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError,
+    OverflowError,
+)  # fmt: skip
 
 
 class Archive:
@@ -24,12 +28,15 @@ class Archive:
     def __init__(self, file: IO[bytes]) -> None:
         try:
             self.file, self.zip = file, zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, OSError, ValueError) as e:
+        except DAMAGE as e:
             raise InputError(f"damaged or cut zip archive: {e}") from None
         self.names = self.zip.namelist()
+        self.counts = Counter(self.names)
 
     def read(self, name: str) -> bytes:
         """The bytes of a member; InputError where it is damaged, encrypted, or larger than LARGEST."""
+        if self.counts[name] > 1:
+            raise InputError(f"member {name} stands {self.counts[name]} times in the zip archive")
         info = self.zip.getinfo(name)
         if info.file_size > LARGEST:
             raise InputError(f"member {name}: more than {LARGEST >> 20} MiB")
