@@ -120,7 +120,7 @@ def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any,
 def _filters(rows: list[tuple[int, dict[str, Any]]], config: Any) -> list[str]:
     """The filter of every sample; where samples don't name theirs, by their order and the task's configuration."""
     if any(row.get("filter") is not None for _, row in rows):
-        return [str(row.get("filter", "none")) for _, row in rows]
+        return [str(row.get("filter") or "none") for _, row in rows]
     told = config.get("filter_list") if isinstance(config, dict) else None
     names = [f["name"] for f in told if isinstance(f, dict) and "name" in f] if isinstance(told, list) else []
     seen: Counter[str] = Counter()
