@@ -100,6 +100,43 @@ class TestErrors:
             attempts(archive(tmp_path / "b.eval", summaries, {"samples/q1_epoch_1.json": {}}, invalidated=True))
 
 
+class TestRetries:
+    EARLY, LATE = "2026-01-01T00-00-00-00-00_arith_t1.eval", "2026-01-01T00-00-09-00-00_arith_t1.eval"
+
+    def test_the_later_log_has_all_samples(self, tmp_path: Path) -> None:
+        early = archive(tmp_path / self.EARLY, [sample("q1", "C"), sample("q2", error="x")], status="error")
+        found = attempts(early)
+        assert found is not None and found.items == ["q1", "q2"]
+        late = archive(tmp_path / self.LATE, [sample("q1", "C"), sample("q2", "I"), sample("q3", "C")])
+        found = attempts(early)
+        assert found is not None and found.items == []
+        assert found.skipped == {"sample of a log that was retried": 2}
+        found = attempts(late)
+        assert found is not None and found.items == ["q1", "q2", "q3"]
+
+    def test_nothing_is_lost_where_it_lacks_one(self, tmp_path: Path) -> None:
+        early = archive(tmp_path / self.EARLY, [sample("q1", "C"), sample("q2", error="x")], status="error")
+        late = archive(tmp_path / self.LATE, [sample("q1", "C")])
+        found = attempts(early)
+        assert found is not None and found.items == ["q1", "q2"]
+        late.write_bytes(late.read_bytes()[:99])
+        found = attempts(early)
+        assert found is not None and found.items == ["q1", "q2"]
+
+    def test_other_tasks_and_finished_logs_stand(self, tmp_path: Path) -> None:
+        early = archive(tmp_path / self.EARLY, [sample("q1", "C")], status="error")
+        archive(tmp_path / self.LATE, [sample("q1", "C")], eval=HEADER["eval"] | {"task_id": "t2"})
+        found = attempts(early)
+        assert found is not None and found.items == ["q1"]
+        done = archive(tmp_path / self.EARLY, [sample("q1", "C")])
+        write(tmp_path / self.LATE.replace(".eval", ".json"), log([sample("q1", "I")]))
+        found = attempts(done)
+        assert found is not None and found.items == ["q1"]
+        again = archive(tmp_path / self.EARLY, [sample("q1", "C")], status="cancelled")
+        found = attempts(again)
+        assert found is not None and found.items == []
+
+
 class TestSeveral:
     def test_of_several_scorers_one_must_be_chosen(self, tmp_path: Path) -> None:
         both = [{"id": 1, "epoch": 1, "scores": {"match": {"value": "C"}, "f1": {"value": 0.5}}}]

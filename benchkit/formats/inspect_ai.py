@@ -2,15 +2,17 @@
 
 A running or cancelled log has no header: its start and the summaries in its journal serve. Values are C, I, P and N,
 flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored. A sample that ended in an error
-and was scored all the same (score_on_error) counts by its score, as in Inspect's own results.
+and was scored all the same (score_on_error) counts by its score, as in Inspect's own results. A log that was retried
+is left out where a later log of the same task, beside it, has all its samples, as Inspect takes the latest.
 
 Source: inspect_ai/log/_log.py, inspect_ai/log/_recorders/eval.py, inspect_ai/scorer/_metric.py.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 from benchkit.errors import InputError
@@ -53,6 +55,9 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             raise InputError("a sample that is no object")
         key = identifier(sample.get("id"), "a sample's id"), identifier(sample.get("epoch", 1), "a sample's epoch")
         kept[key] = _current(sample, log)
+    if _retried(doc, log, kept.keys()):
+        out.skip("sample of a log that was retried", len(kept))
+        return out
     if len(kept) < len(samples):
         out.skip("earlier try of a sample", len(samples) - len(kept))
     scorer = part = None
@@ -72,6 +77,34 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if not kept:
         out.skip("log without samples")
     return out
+
+
+def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> bool:
+    """Whether a later log of the same task lies beside an unfinished or invalidated one and has all its samples.
+
+    A log's name begins with the time and ends with the task's identifier, which a retry keeps.
+    """
+    task = text(inner(log, "eval"), "task_id")
+    done = log.get("status") == "success" and not log.get("invalidated")
+    if doc.path is None or not task or done:
+        return False
+    folder, own = os.path.split(doc.path)
+    for name in doc.siblings("", ""):
+        if name <= own or task not in name or not name.endswith((".eval", ".json")):
+            continue
+        path = os.path.join(folder, name)
+        try:
+            if name.endswith(".eval"):
+                later, samples = _archive(doc._replace(path=path, data=None))
+            else:
+                later = doc.sibling(name)
+                samples = later.get("samples") or [] if isinstance(later, dict) else []
+        except InputError:
+            continue  # said where that log itself is read
+        same = isinstance(later, dict) and text(inner(later, "eval"), "task_id") == task
+        if same and keys <= {(str(s.get("id")), str(s.get("epoch", 1))) for s in samples if isinstance(s, dict)}:
+            return True
+    return False
 
 
 def _archive(doc: Document) -> tuple[dict[str, Any], list[Any]]:
