@@ -152,7 +152,7 @@ def _current(sample: dict[str, Any], log: dict[str, Any]) -> dict[str, Any]:
 
 def _journal(names: Iterable[str]) -> list[str]:
     """The journal's summaries in the order in which they were written."""
-    found = [(int(m[1]), n) for n in names if (m := re.fullmatch(r"_journal/summaries/(\d+)\.json", n))]
+    found = [(int(m[1]), n) for n in names if (m := re.fullmatch(r"_journal/summaries/(\d{1,9})\.json", n))]
     return [n for _, n in sorted(found)]
 
 
