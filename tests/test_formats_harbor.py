@@ -206,3 +206,14 @@ def test_a_trial_of_terminal_bench_without_the_run_s_results(tmp_path: Path) -> 
     write(tmp_path / "run" / "run_metadata.json", {"run_id": "run", "model_name": "m", "agent_name": "t"})
     got = attempts(path)
     assert got and (got.model, got.settings, got.numbers) == ("m", "t", ["hello.1-of-2.run"])
+
+
+def test_a_run_of_terminal_bench_as_it_is_written(tmp_path: Path) -> None:
+    """BenchmarkResults of terminal_bench 0.2.18 is dumped with its computed fields, which a SWE-bench report has too."""
+    run = {
+        "id": "u", "results": [old(), old(name="hello.2-of-2.run", resolved=False, mode="agent_timeout")],
+        "pass_at_k": {"2": 1.0}, "n_resolved": 1, "n_unresolved": 1, "resolved_ids": ["hello"],
+        "unresolved_ids": ["hello"], "accuracy": 0.5,
+    }  # fmt: skip
+    path = write(tmp_path / "results.json", run)
+    assert reader(path) == "harbor" and scores(attempts(path)) == {"hello": [1.0, 0.0]}

@@ -55,6 +55,8 @@ def sniff(doc: Document) -> bool:
 
 
 def _kind(doc: dict[str, Any]) -> str | None:
+    if isinstance(doc.get("results"), list):
+        return None  # a run of Terminal-Bench, which lists resolved_ids and unresolved_ids too
     if any(isinstance(doc.get(k), list) for k in ("resolved_ids", "resolved")) and any(k in doc for k in REPORT):
         return "report"
     if doc.keys() >= MULTI_REPORT:
