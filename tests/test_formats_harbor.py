@@ -209,7 +209,7 @@ def test_a_trial_of_terminal_bench_without_the_run_s_results(tmp_path: Path) -> 
 
 
 def test_a_run_of_terminal_bench_as_it_is_written(tmp_path: Path) -> None:
-    """BenchmarkResults of terminal_bench 0.2.18 is dumped with its computed fields, which a SWE-bench report has too."""
+    """Terminal-Bench 0.2.18 writes lists of resolved and of unresolved tasks beside them, as a SWE-bench report has."""
     run = {
         "id": "u", "results": [old(), old(name="hello.2-of-2.run", resolved=False, mode="agent_timeout")],
         "pass_at_k": {"2": 1.0}, "n_resolved": 1, "n_unresolved": 1, "resolved_ids": ["hello"],
