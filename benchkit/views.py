@@ -55,11 +55,10 @@ def diagnosis(document: Mapping[str, Any]) -> View:
     numbers = (("alpha", "Cronbach's alpha"), ("n_eff", "effective items"))
     known = [f"{label} {d[key]:.3g}" for key, label in numbers if d[key] is not None]
     summary = [size, *([", ".join(known)] if known else [])]
-    summary += [_flag(flag, d) for flag in d["flags"]] or ["no flags"]
-    lacking = sorted(d["incomplete"], key=lambda row: (row["coverage"], natural(row["model"])))
-    summary += [_incomplete(row) for row in lacking[:_NAMES]]
-    if len(lacking) > _NAMES:
-        summary.append(f"  and {count(len(lacking) - _NAMES, 'model')} more")
+    for flag in d["flags"]:
+        summary += _lacking(flag, d["incomplete"]) if flag["flag"] == "incomplete" else [_flag(flag, d)]
+    if not d["flags"]:
+        summary.append("no flags")
     look = {name for flag in d["flags"] if flag["flag"] in _LOOK for name in flag["items"]}
     rows = [row | {"mark": "*" if row["item"] in look else ""} for row in d["items"]]
     if look:
@@ -84,11 +83,19 @@ def _flag(flag: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     return f"- {flag['says']}" + (f": {', '.join(names[:_NAMES])}{more}" if names else "")
 
 
-def _incomplete(row: Mapping[str, Any]) -> str:
-    parts = [f"{row[f'others_rate_{key}']:.3f} on {what}" for key, what in (("missing", "these"), ("tried", "the rest"))
-             if row[f"others_rate_{key}"] is not None]  # fmt: skip
-    others = f"; the others score {', '.join(parts)}" if parts else ""
-    return f"  {row['model']}: coverage {row['coverage']:.3g}, lacks {count(len(row['missing']), 'item')}{others}"
+def _lacking(flag: Mapping[str, Any], incomplete: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The flag's sentence, and a line for each of the models with the least coverage."""
+    lines = [f"- {flag['says']}"]
+    for row in sorted(incomplete, key=lambda row: (row["coverage"], natural(row["model"])))[:_NAMES]:
+        parts = (("others_rate_missing", "these"), ("others_rate_tried", "the rest"))
+        scores = [f"{row[key]:.3f} on {what}" for key, what in parts if row[key] is not None]
+        others = f"; the others score {', '.join(scores)}" if scores else ""
+        lines.append(
+            f"  {row['model']}: coverage {row['coverage']:.3g}, lacks {count(len(row['missing']), 'item')}{others}"
+        )
+    if len(incomplete) > _NAMES:
+        lines.append(f"  and {count(len(incomplete) - _NAMES, 'model')} more")
+    return lines
 
 
 def parameters(table: pa.Table, fit: Mapping[str, Any]) -> View:
