@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-import polars as pl
 import pyarrow as pa
 
-from benchkit import cli, endings, naming, wire
+from benchkit import cli, endings, naming, wire, workers
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
+from benchkit.formats.cells import Named
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.merge import merge, source
 from benchkit.formats.native import look, tabular
-from benchkit.formats.tabular import NOTHING, Tabular, unpacked
+from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
 from benchkit.tables import RATES, doubts
 
+MANY = 64  # files, and
+LARGE = 1 << 23  # bytes of all of them, that are worth processes of their own
+ATTEMPTS = 100_000  # of a source, that are kept one by one in case that another source has the same
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
@@ -52,20 +56,23 @@ def collect(args: Namespace) -> Collected:
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
                       args.filter, args.metric, args.scorer, args.split, items)  # fmt: skip
     names, walked = expand(args.file)
+    read = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
     found: list[_Source] = []
     unknown: list[str] = []
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
-            sources = _read(name, args, choices)
-        except Unrecognised as e:
-            if name not in walked:
-                raise InputError(str(e), where=where) from None
+            sources = next(read)
+        except workers.Died:
+            raise InputError("the process that read it was killed", where=where) from None
+        if isinstance(sources, Unrecognised) and name in walked:
             unknown.append(where)
             continue
-        except InputError as e:
-            raise InputError(str(e), where=where if e.where is None else e.where) from None
+        if isinstance(sources, InputError):
+            raise InputError(str(sources), where=where if sources.where is None else sources.where)
+        if isinstance(sources, Exception):
+            raise sources
         if not sources and name not in walked and len(names) == 1:
             raise InputError(
                 "no single attempts in this file: name the folder, or the file of the samples", where=where
@@ -73,7 +80,7 @@ def collect(args: Namespace) -> Collected:
         if args.verbose:
             for said in map(_said, sources) if sources else ["goes with other files"]:
                 cli.message(f"{args.command}: {where}: {said}")
-        found += sources
+        found += [_reachable(s, k, name, args, choices) for k, s in enumerate(sources)]
         if show:
             show(n + 1, len(names))
     if not found:
@@ -101,6 +108,49 @@ def collect(args: Namespace) -> Collected:
     return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
 
 
+def _workers(names: Sequence[str | None]) -> int:
+    """How many processes to read with: one for few small files, and where one is no file that can be opened again."""
+    if not all(name is not None and can_reopen(name) for name in names):
+        return 1
+    size = sum(os.path.getsize(str(name)) for name in names)
+    return workers.cores() if len(names) >= MANY or size >= LARGE else 1
+
+
+def _attempt(args: Namespace, choices: Choices, name: str | None) -> list[_Source] | Exception:
+    """What one name holds, or why it can't be read, in a form that another process can be sent."""
+    try:
+        return [_portable(source) for source in _read(name, args, choices)]
+    except Exception as e:
+        return e
+
+
+def _portable(source: _Source) -> _Source:
+    cells = source.cells
+    if cells.named is not None:
+        cells = cells._replace(named=partial(_given, cells.named()) if cells.rows <= ATTEMPTS else _later)
+    return source._replace(cells=cells)
+
+
+def _given(named: Named) -> Named:
+    return named
+
+
+def _later() -> Named:
+    """Stands for attempts that are too many to be sent."""
+    raise NotImplementedError
+
+
+def _reachable(source: _Source, k: int, name: str | None, args: Namespace, choices: Choices) -> _Source:
+    """The source with attempts that are read again where they are needed."""
+
+    def again() -> Named:
+        named = _read(name, args, choices)[k].cells.named
+        assert named is not None
+        return named()
+
+    return source._replace(cells=source.cells._replace(named=again)) if source.cells.named is _later else source
+
+
 def _from_table(tab: Tabular, cells: Cells) -> _Source:
     """A table; one of benchkit's knows from its sources of which task it is, and with what settings its models ran."""
     for key in ("sources", "warnings", "history"):
@@ -113,8 +163,7 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
     for each in (x["settings"] for x in told if isinstance(x.get("settings"), dict)):
         for model, settings in each.items():
             runs.setdefault(model, set()).add(str(settings))
-    models = set(cells.frame["model"].unique().to_list())
-    named = {m: " or ".join(sorted(settings)) for m, settings in runs.items() if m in models}
+    named = {m: " or ".join(sorted(settings)) for m, settings in runs.items() if m in set(cells.models)}
     return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
 
 
@@ -122,7 +171,7 @@ def _said(source: _Source) -> str:
     c = source.cells
     extra = [f"{count} {what}" for what, count in (("unscored", c.unscored), ("failed", c.failed), *c.skipped.items())
              if count]  # fmt: skip
-    return ", ".join([c.format, f"{c.rows} rows", f"{c.frame.height} cells", *extra])
+    return ", ".join([c.format, f"{c.rows} rows", f"{len(c.model)} cells", *extra])
 
 
 def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[Cells]]:
@@ -139,7 +188,7 @@ def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[C
         )
     parts = []
     for s in found:
-        parts.append(s.cells.renamed(item=pl.lit(f"{s.task}/") + pl.col("item")) if s.task else s.cells)
+        parts.append(s.cells._replace(items=[f"{s.task}/{j}" for j in s.cells.items]) if s.task else s.cells)
     return found, parts
 
 
@@ -158,7 +207,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
             return []
         tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
         cells = long.read(tab, LONG, choices)
-        settings = dict.fromkeys(cells.frame["model"].unique().sort(), got.settings) if got.settings else {}
+        settings = dict.fromkeys(cells.models, got.settings) if got.settings else {}
         cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped | cells.skipped, settings=settings)
         return [_Source(cells, {}, [], got.task)]
     if doc and doc.kind == "zip":

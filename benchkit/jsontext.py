@@ -15,6 +15,7 @@ from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
 
 LARGEST = 1 << 30  # bytes of one JSON document, unpacked
 NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"?|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
+HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")  # half of a surrogate pair
 BLOCK = 1 << 22  # bytes of lines that are parsed at once
 
 
@@ -137,7 +138,7 @@ def _object(row: Any, line: int) -> dict[str, Any]:
 
 
 def parse(data: bytes, place: str = "") -> Any:
-    """A JSON value. NaN and Infinity, which Python's writers leave in, are read as such."""
+    """A JSON value. NaN, Infinity and halves of surrogate pairs, which writers leave in, are read as such."""
     if len(data) > LARGEST:
         raise InputError(f"{place}a JSON document of more than {LARGEST >> 20} MiB")
     text = data.removeprefix(b"\xef\xbb\xbf")
@@ -145,9 +146,9 @@ def parse(data: bytes, place: str = "") -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as e:
         strict = e
-    if any(word in text for word in (b"NaN", b"Infinity")):
+    if HALF.search(text) or any(word in text for word in (b"NaN", b"Infinity")):
         try:
-            orjson.loads(NOT_JSON.sub(_zero, text))  # all else is as strict as without these words
+            orjson.loads(NOT_JSON.sub(_zero, HALF.sub(rb"\\ufffd", text)))  # all else is as strict as without these
             return json.loads(text, parse_int=_whole)
         except orjson.JSONDecodeError as e:
             strict = e

@@ -7,8 +7,6 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 
-import polars as pl
-
 from benchkit import csvtext, wire
 from benchkit.endings import stem
 from benchkit.errors import InputError
@@ -65,7 +63,7 @@ def item_list(name: str | None) -> frozenset[str] | None:
 def check_items(parts: Sequence[Cells], items: frozenset[str]) -> None:
     """InputError where a source has an item that is not in the list."""
     for part in parts:
-        strange = sorted(set(part.frame["item"].to_list()) - items)
+        strange = sorted(set(part.items) - items)
         if strange:
             more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
             raise InputError(f"item '{strange[0]}'{more} not in --items", where=part.where)
@@ -88,13 +86,14 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
     """Models by the names wanted; two that get one name are then one model."""
     if not names:
         return parts
-    known = {m for p in parts for m in p.frame["model"].unique().to_list()}
+    known = {m for p in parts for m in p.models}
     lost = sorted(set(names) - known)
     if lost:
         raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
     return [
-        p.renamed(model=pl.col("model").replace(names))._replace(
-            settings={names.get(m, m): settings for m, settings in p.settings.items()}
+        p._replace(
+            models=[names.get(m, m) for m in p.models],
+            settings={names.get(m, m): settings for m, settings in p.settings.items()},
         )
         for p in parts
     ]
@@ -106,20 +105,26 @@ def tell_apart(parts: list[Cells]) -> list[Cells]:
     for n, part in enumerate(parts):
         for model in part.settings:
             runs.setdefault(model, []).append(n)
-    collide: dict[int, list[str]] = {}
+    collide: dict[int, dict[str, str]] = {}
     for model, at in runs.items():
-        if len({parts[n].settings[model] for n in at}) < 2:
-            continue
-        cells = pl.concat([parts[n].frame.filter(pl.col("model") == model).select("item", "bits") for n in at])
-        union = pl.col("bits").bitwise_or().bitwise_count_ones()
-        whole = pl.col("bits").bitwise_count_ones().sum()
-        clash = cells.group_by("item").agg((pl.col("bits").is_null().any() | (union < whole)) & (pl.len() > 1))
-        if clash["bits"].any():
+        if len({parts[n].settings[model] for n in at}) > 1 and _share(model, [parts[n] for n in at]):
             for n in at:
-                collide.setdefault(n, []).append(model)
+                collide.setdefault(n, {})[model] = f"{model} ({parts[n].settings[model]})"
     out = list(parts)
-    for n, models in collide.items():
-        names = {m: f"{m} ({parts[n].settings[m]})" for m in models}
+    for n, names in collide.items():
         rest = {m: settings for m, settings in parts[n].settings.items() if m not in names}  # the names say the others
-        out[n] = parts[n].renamed(model=pl.col("model").replace(names))._replace(settings=rest)
+        out[n] = parts[n]._replace(models=[names.get(m, m) for m in parts[n].models], settings=rest)
     return out
+
+
+def _share(model: str, runs: list[Cells]) -> bool:
+    """Whether two runs may hold the same attempt of the model."""
+    seen: dict[str, int] = {}
+    for run in runs:
+        mine = run.model == run.models.index(model)
+        for item, numbers in zip(run.item[mine].tolist(), run.numbers[mine].tolist(), strict=True):
+            name = run.items[item]
+            if name in seen and (numbers < 0 or seen[name] < 0 or numbers & seen[name]):
+                return True
+            seen[name] = numbers if name not in seen or numbers < 0 else seen[name] | numbers
+    return False

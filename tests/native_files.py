@@ -71,9 +71,8 @@ def survives(path: Path, **choices: Any) -> None:
         if got is None:
             return
         cells = long.read(tabular(got, doc, chosen, "m")[0], LONG, chosen)
-        frame = cells.frame
-        assert (frame["correct"] <= frame["attempts"]).all() and (frame["correct"] >= 0).all()
-        assert frame["item"].null_count() == 0
+        assert (cells.correct <= cells.attempts).all() and (cells.correct >= 0).all()
+        assert all(cells.items) and all(cells.models)
     except InputError as e:
         assert str(e).strip() and "\n" not in str(e), repr(str(e))
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import polars as pl
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[np.float64]
 
 
 class Choices(NamedTuple):
@@ -28,17 +33,39 @@ class Choices(NamedTuple):
     items: frozenset[str] | None = None
 
 
-class Cells(NamedTuple):
-    """One source, added up.
+class Named(NamedTuple):
+    """Attempts one by one: codes of model and item, shape (A,), and what each attempt is called."""
 
-    `frame` has model, item, cluster (text), attempts (int64), correct (float64) and `bits`: the set of attempt numbers
-    0..62 as a mask, or null where attempts have no such numbers. One row a model and item; with `Choices.merge`
-    counts may repeat one. `rows`: rows read. `unscored`, `failed`: attempts without a score, and that ended in an
-    error. `skipped`: what was left out, by reason. `settings`: model -> what tells this run from others of it.
-    `attempts`: model, item and attempt of every row that counts, where attempts are numbered or named.
+    model: Ints
+    item: Ints
+    attempt: list[str | None]
+
+
+class Cells(NamedTuple):
+    """One source, added up: a row a model and item; with `Choices.merge` counts may repeat one.
+
+    models, items  names, in the order of their codes; each has a row
+    clusters       of each item, or None
+    model, item    codes, shape (C,)
+    attempts       scored attempts
+    correct        sum of their scores
+    numbers        the set of attempt numbers 0..62 as bits, or -1 where attempts have no such numbers
+    rows           rows read
+    unscored       attempts without a score
+    failed         attempts that ended in an error
+    skipped        what was left out, by reason
+    settings       model -> what tells this run from others of it
+    named          gives the attempts one by one, where they are numbered or named
     """
 
-    frame: pl.DataFrame
+    models: list[str]
+    items: list[str]
+    clusters: list[str | None]
+    model: Ints
+    item: Ints
+    attempts: Ints
+    correct: Array
+    numbers: Ints
     format: str
     rows: int
     where: str
@@ -46,9 +73,21 @@ class Cells(NamedTuple):
     failed: int = 0
     skipped: dict[str, int] = {}  # noqa: RUF012
     settings: dict[str, str] = {}  # noqa: RUF012
-    attempts: pl.LazyFrame | None = None
+    named: Callable[[], Named] | None = None
 
-    def renamed(self, **names: pl.Expr) -> Cells:
-        """With other identifiers in the columns model or item, wherever they stand."""
-        attempts = None if self.attempts is None else self.attempts.with_columns(**names)
-        return self._replace(frame=self.frame.with_columns(**names), attempts=attempts)
+
+class Names(NamedTuple):
+    """Those of many names that are used, in the order of code points. codes: each name's new code, -1 if not used."""
+
+    names: list[str]
+    codes: Ints
+
+
+def used(names: Sequence[str], codes: Ints) -> Names:
+    """The names that stand in `codes`, sorted."""
+    there = np.zeros(len(names), bool)
+    there[codes] = True
+    order = sorted(np.flatnonzero(there).tolist(), key=names.__getitem__)
+    new = np.full(len(names), -1, np.int64)
+    new[order] = np.arange(len(order))
+    return Names([names[k] for k in order], new)

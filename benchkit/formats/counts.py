@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import polars as pl
+import numpy as np
 
 from benchkit.casting import to_contract
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices
+from benchkit.formats.clusters import of_items
+from benchkit.formats.coding import Codes
 from benchkit.formats.columns import Roles
 from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.tables import RESPONSES, check_responses
@@ -37,14 +39,13 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     columns = {role: data[name] for role, name in wanted.items()}
     table = to_contract(columns, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
     check_responses(table, tab.line, unique=not choices.merge)
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    frame = frame.select(
-        "model",
-        "item",
-        pl.when(pl.col("cluster") != "").then("cluster").alias("cluster"),
-        pl.col("attempts").cast(pl.Int64),
-        "correct",
-        pl.lit(None, pl.Int64).alias("bits"),
-    )
-    return Cells(frame, f"counts ({tab.format})", table.num_rows, tab.where)
+    model, item = Codes(), Codes()
+    found = {name: table[name].combine_chunks() for name in table.column_names}
+    of_model, of_item = model.of(found["model"]), item.of(found["item"])
+    pairs = zip(found["item"].to_pylist(), found["cluster"].to_pylist(), strict=True)
+    clusters = of_items((name, cluster or None) for name, cluster in pairs)
+    return Cells(
+        model.names, item.names, [clusters[name] for name in item.names], of_model, of_item,
+        np.asarray(found["attempts"], np.int64), np.asarray(found["correct"]), np.full(len(of_item), -1, np.int64),
+        f"counts ({tab.format})", table.num_rows, tab.where,
+    )  # fmt: skip

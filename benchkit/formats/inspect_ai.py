@@ -31,9 +31,7 @@ WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # as Inspect's value
 
 def sniff(doc: Document) -> bool:
     if doc.kind == "zip":
-        with doc.source() as file:
-            names = Archive(file).names
-        return "header.json" in names or "_journal/start.json" in names
+        return bool({"header.json", "_journal/start.json"} & doc.first.counts.keys())
     first = doc.first
     return doc.kind == "json" and isinstance(first, dict) and any(keys <= first.keys() for keys in LOG)
 
@@ -43,7 +41,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         log = doc.first
         samples = log.get("samples") or []
     else:
-        log, samples = _archive(doc)
+        log, samples = _archive(doc.first)
     about = log.get("eval")
     if not isinstance(about, dict) or not isinstance(samples, list):
         raise InputError("a log without its eval and samples")
@@ -95,7 +93,7 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
         path = os.path.join(folder, name)
         try:
             if name.endswith(".eval"):
-                later, samples = _archive(doc._replace(path=path, data=None))
+                later, samples = _archive(Archive(doc._replace(path=path, data=None).source))
             else:
                 later = doc.sibling(name)
                 samples = later.get("samples") or [] if isinstance(later, dict) else []
@@ -107,22 +105,20 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
     return False
 
 
-def _archive(doc: Document) -> tuple[dict[str, Any], list[Any]]:
-    with doc.source() as file:
-        archive = Archive(file)
-        start = "header.json" if "header.json" in archive.names else "_journal/start.json"
-        log = parse(archive.read(start), f"{start}: ")
-        names = ["summaries.json"] if "summaries.json" in archive.names else _journal(archive.names)
-        samples: list[Any] = []
-        for name in names:
-            found = parse(archive.read(name), f"{name}: ")
-            if not isinstance(found, list):
-                raise InputError(f"{name}: no list of samples")
-            samples += found
-        if not isinstance(log, dict):
-            raise InputError(f"{start}: no object")
-        if log.get("invalidated"):
-            _invalidate(archive, samples)
+def _archive(archive: Archive) -> tuple[dict[str, Any], list[Any]]:
+    start = "header.json" if "header.json" in archive.counts else "_journal/start.json"
+    log = parse(archive.read(start), f"{start}: ")
+    names = ["summaries.json"] if "summaries.json" in archive.counts else _journal(archive.names)
+    samples: list[Any] = []
+    for name in names:
+        found = parse(archive.read(name), f"{name}: ")
+        if not isinstance(found, list):
+            raise InputError(f"{name}: no list of samples")
+        samples += found
+    if not isinstance(log, dict):
+        raise InputError(f"{start}: no object")
+    if log.get("invalidated"):
+        _invalidate(archive, samples)
     return log, samples
 
 

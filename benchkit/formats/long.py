@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchkit.casting import NUMBER
 from benchkit.errors import InputError
-from benchkit.formats.cells import Cells, Choices
-from benchkit.formats.clusters import check_clusters
+from benchkit.formats.cells import Cells, Choices, Named, Names, used
+from benchkit.formats.clusters import of_items
 from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
 from benchkit.formats.columns import Roles
 from benchkit.formats.tabular import Tabular, check_identifier
@@ -143,11 +143,14 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     sums = tally.sums()
     if choices.duplicates is None and sums.again.any():
         _check_duplicates(reading, sums, drop=choices.unscored == "drop")
-    of_item = _clusters(pairs, reading.items.names, clusters.names)
-    frame = _frame(sums, reading.models.names, reading.items.names, of_item)
     skipped = {"attempt that stands twice": repeated} if repeated else {}
-    attempts = pl.defer(lambda: _attempts(reading), schema=ATTEMPTS) if roles.attempt else None
-    return Cells(frame, f"long ({tab.format})", read, tab.where, unscored.count, skipped=skipped, attempts=attempts)
+    models, items = used(reading.models.names, sums.model), used(reading.items.names, sums.item)
+    found = of_items((reading.items.names[j], clusters.names[c] if c >= 0 else None) for j, c in sorted(pairs))
+    return Cells(
+        models.names, items.names, [found.get(name) for name in items.names], models.codes[sums.model],
+        items.codes[sums.item], sums.attempts, sums.correct, sums.numbers, f"long ({tab.format})", read, tab.where,
+        unscored.count, skipped=skipped, named=partial(_named, reading, models, items) if roles.attempt else None,
+    )  # fmt: skip
 
 
 def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
@@ -189,59 +192,19 @@ def _note_clusters(pairs: set[tuple[int, int]], item: Ints, cluster: Ints, count
     pairs.update(zip((keys >> 32).tolist(), ((keys & 0xFFFFFFFF) - 1).tolist(), strict=True))
 
 
-def _clusters(pairs: set[tuple[int, int]], items: list[str], clusters: list[str]) -> list[str | None]:
-    """The cluster of each item, by its code; InputError where an item has two."""
-    rows = [(items[j], clusters[c] if c >= 0 else None) for j, c in sorted(pairs)]
-    check_clusters([pl.DataFrame(rows, schema={"item": pl.String, "cluster": pl.String}, orient="row")])
-    found: list[str | None] = [None] * len(items)
-    for j, c in pairs:
-        found[j] = clusters[c] if c >= 0 else None
-    return found
-
-
-def _frame(sums: Sums, models: list[str], items: list[str], clusters: list[str | None]) -> pl.DataFrame:
-    """The sums as cells, sorted by model and item."""
-    place, models = _ranks(models)
-    at, items = _ranks(items)
-    by_rank: list[str | None] = [None] * len(items)
-    for j, c in enumerate(clusters):
-        by_rank[at[j]] = c
-    model, item = place[sums.model], at[sums.item]
-    order = np.argsort(model * max(len(items), 1) + item)
-    numbers = pl.Series(sums.numbers[order])
-    item = item[order]
-    return pl.DataFrame({
-        "model": pl.Series(models, dtype=pl.String).gather(model[order]),
-        "item": pl.Series(items, dtype=pl.String).gather(item),
-        "cluster": pl.Series(by_rank, dtype=pl.String).gather(item),
-        "attempts": sums.attempts[order],
-        "correct": sums.correct[order],
-        "bits": numbers.set(numbers < 0, None),
-    })  # fmt: skip
-
-
-def _ranks(names: list[str]) -> tuple[Ints, list[str]]:
-    """Each name's place in the order of code points, and the names in this order."""
-    order = sorted(range(len(names)), key=names.__getitem__)
-    ranks = np.empty(len(names), np.int64)
-    ranks[order] = np.arange(len(names))
-    return ranks, [names[k] for k in order]
-
-
-ATTEMPTS = {"model": pl.String, "item": pl.String, "attempt": pl.String}
-
-
-def _attempts(reading: Reading) -> pl.DataFrame:
-    """Model, item and attempt of every row that has them."""
-    parts = []
+def _named(reading: Reading, models: Names, items: Names) -> Named:
+    """The attempts of the pairs that have cells, one by one."""
+    codes: list[Ints] = []
+    texts: list[str | None] = []
     for rows in reading.rows():
-        texts = [None if t is None else attempt_name(t) for t in _texts(rows.columns["attempt"])]
-        named = (rows.model >= 0) & (rows.item >= 0)
-        model = pl.Series(reading.models.names, dtype=pl.String).gather(np.maximum(rows.model, 0))
-        item = pl.Series(reading.items.names, dtype=pl.String).gather(np.maximum(rows.item, 0))
-        part = pl.DataFrame({"model": model, "item": item, "attempt": texts}, schema=ATTEMPTS)
-        parts.append(part.filter(pl.Series(named)).unique())
-    return pl.concat(parts) if parts else pl.DataFrame(schema=ATTEMPTS)
+        there = np.flatnonzero((rows.model >= 0) & (rows.item >= 0))
+        pair = np.stack([models.codes[rows.model[there]], items.codes[rows.item[there]]])
+        known = (pair >= 0).all(axis=0)
+        codes.append(pair[:, known])
+        every = [attempt_name(t) for t in _texts(rows.columns["attempt"])]
+        texts += [every[k] for k in there[known].tolist()]
+    model, item = np.concatenate([np.zeros((2, 0), np.int64), *codes], axis=1)
+    return Named(model, item, texts)
 
 
 def _keys(reading: Reading, *, drop: bool) -> Iterator[tuple[Rows, Flags, Ints, Ints]]:

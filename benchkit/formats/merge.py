@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
 from benchkit.errors import InputError
-from benchkit.formats.cells import Cells
-from benchkit.formats.clusters import check_clusters
-from benchkit.formats.tally import Ints, add_up
-from benchkit.tables import RESPONSES, check_responses, codes
+from benchkit.formats.cells import Cells, Ints
+from benchkit.formats.clusters import of_items
+from benchkit.formats.tally import add_up
+from benchkit.tables import RESPONSES
 
 MOST = 2**31 - 1
 
@@ -25,95 +26,127 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     Two sources may share a pair where their attempts' numbers differ. Otherwise the pair stands twice, and InputError
     names both sources, unless it was said that sums are to be added (`add`) or that rows are attempts (`duplicates`).
     """
-    rows = pl.concat([p.frame.with_columns(pl.lit(n, pl.Int64).alias("part")) for n, p in enumerate(parts)])
-    pairs = _pairs(rows) if len(parts) > 1 or add else np.arange(rows.height)
-    again = _repeated(pairs)
-    if again.any() and not add and duplicates != "attempt":
-        _refuse_overlap(rows.filter(again), parts, duplicates)
-    if len(parts) > 1:
-        check_clusters([p.frame for p in parts], where="")
-    tried = (rows["attempts"] > 0).to_numpy()
-    rows, pairs = rows.filter(tried).select("model", "item", "attempts", "correct", "cluster"), pairs[tried]
-    again = _repeated(pairs)
-    if again.any():
-        _, first, at = np.unique(pairs[again], return_index=True, return_inverse=True)
-        shared = rows.filter(again)
-        attempts = np.zeros(len(first), np.int64)
-        np.add.at(attempts, at, shared["attempts"].to_numpy())
-        correct = add_up(shared["correct"].to_numpy(), at, len(first))
-        sums = shared[first].with_columns(attempts=pl.Series(attempts), correct=pl.Series(correct))
-        rows = pl.concat([rows.filter(~again), sums])
-    if rows.is_empty():
-        raise InputError("no scored attempt is left" if any(p.rows for p in parts) else "no rows")
-    many = rows.filter(pl.col("attempts") > MOST)
-    if not many.is_empty():
-        raise InputError(f"model '{many['model'][0]}', item '{many['item'][0]}': more than {MOST} attempts")
-    table = pa.table({name: rows[name].to_arrow() for name in RESPONSES.schema().names}).cast(RESPONSES.schema())
-    table = table.sort_by([("model", "ascending"), ("item", "ascending")])
-    check_responses(table, lambda i: i + 1, unique=False)
-    return table
+    models = sorted(set(chain.from_iterable(p.models for p in parts)))
+    items = sorted(set(chain.from_iterable(p.items for p in parts)))
+    pairs = _pairs(parts, models, items)
+    attempts = np.concatenate([p.attempts for p in parts])
+    correct = np.concatenate([p.correct for p in parts])
+    if len(parts) > 1 or add:
+        again = _repeated(pairs)
+        if again.any() and not add and duplicates != "attempt":
+            _refuse_overlap(parts, models, items, pairs, again, hint=duplicates is not None)
+    clusters = of_items(chain.from_iterable(zip(p.items, p.clusters, strict=True) for p in parts), where="")
+    tried = attempts > 0
+    if not tried.all():
+        pairs, attempts, correct = pairs[tried], attempts[tried], correct[tried]
+    if not len(pairs):
+        skipped = Counter[str]()
+        for p in parts:
+            skipped.update(p.skipped)
+        why = f" ({', '.join(f'{n} {reason}' for reason, n in skipped.items())})" if skipped else ""
+        raise InputError(f"no scored attempt is left{why}" if why or any(p.rows for p in parts) else "no rows")
+    order = np.argsort(pairs, kind="stable")
+    pairs, attempts, correct = pairs[order], attempts[order], correct[order]
+    new = np.append(True, pairs[1:] != pairs[:-1])
+    if not new.all():
+        at = np.cumsum(new) - 1
+        alone = new & np.append(new[1:], True)
+        sums = add_up(correct, at, int(at[-1]) + 1)
+        sums[at[alone]] = correct[alone]  # as it stood
+        attempts, correct, pairs = np.bincount(at, attempts).astype(np.int64), sums, pairs[new]
+    model, item = pairs // len(items), pairs % len(items)
+    many = np.flatnonzero(attempts > MOST)
+    if len(many):
+        raise InputError(f"model '{models[model[many[0]]]}', item '{items[item[many[0]]]}': more than {MOST} attempts")
+    columns = {
+        "model": pa.array(models, pa.utf8()).take(pa.array(model)),
+        "item": pa.array(items, pa.utf8()).take(pa.array(item)),
+        "attempts": pa.array(attempts),
+        "correct": pa.array(correct),
+        "cluster": pa.array([clusters[name] for name in items], pa.utf8()).take(pa.array(item)),
+    }
+    return pa.table(columns).cast(RESPONSES.schema())
 
 
-def _pairs(rows: pl.DataFrame) -> Ints:
-    """The model and item of each row as one whole number."""
-    model, _ = codes(pa.chunked_array([rows["model"].to_arrow().cast(pa.utf8())]))
-    item, items = codes(pa.chunked_array([rows["item"].to_arrow().cast(pa.utf8())]))
-    out: Ints = model * len(items) + item
-    return out
+def _pairs(parts: Sequence[Cells], models: list[str], items: list[str]) -> Ints:
+    """The model and item of every row as one whole number, which has the order of the names."""
+    of_model = {name: k * len(items) for k, name in enumerate(models)}
+    of_item = {name: k for k, name in enumerate(items)}
+    keys = [
+        np.array([of_model[m] for m in p.models], np.int64)[p.model]
+        + np.array([of_item[j] for j in p.items], np.int64)[p.item]
+        for p in parts
+    ]
+    return np.concatenate(keys)
 
 
 def _repeated(pairs: Ints) -> npt.NDArray[np.bool_]:
     """Which rows share their pair with another."""
-    _, at, count = np.unique(pairs, return_inverse=True, return_counts=True)
-    out: npt.NDArray[np.bool_] = count[at] > 1
+    order = np.argsort(pairs, kind="stable")
+    same = pairs[order][1:] == pairs[order][:-1]
+    out = np.zeros(len(pairs), bool)
+    out[order] = np.append(False, same) | np.append(same, False)
     return out
 
 
-def _refuse_overlap(rows: pl.DataFrame, parts: Sequence[Cells], duplicates: str | None) -> None:
+def _refuse_overlap(
+    parts: Sequence[Cells], models: list[str], items: list[str], pairs: Ints, again: npt.NDArray[np.bool_], *,
+    hint: bool,
+) -> None:  # fmt: skip
     """Raise where a pair that several rows hold is not made of different attempts."""
-    union = pl.col("bits").bitwise_or().bitwise_count_ones()
-    suspects = (
-        rows.group_by("model", "item")
-        .agg(
-            pl.col("part").sort(),
-            (pl.col("bits").is_null().any() | (union < pl.col("bits").bitwise_count_ones().sum())).alias("clash"),
-        )
-        .filter("clash")
-    )
-    told = [n for n, p in enumerate(parts) if p.attempts is not None]
-    known = suspects["part"].list.eval(pl.element().is_in(told)).list.all()  # every attempt's number is there to see
-    sure = suspects.filter(~known).select("model", "item", "part", attempt=pl.lit(None, pl.String))
-    clashes = pl.concat([sure, _same_attempts(suspects.filter(known), parts)]).sort("model", "item")
-    if clashes.is_empty():
+    part = np.repeat(np.arange(len(parts)), [len(p.model) for p in parts])[again]
+    numbers = np.concatenate([p.numbers for p in parts])[again]
+    keys, at = np.unique(pairs[again], return_inverse=True)
+    unnumbered = np.zeros(len(keys), bool)
+    unnumbered[at[numbers < 0]] = True
+    union, count = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    np.bitwise_or.at(union, at, np.maximum(numbers, 0))
+    np.add.at(count, at, np.bitwise_count(np.maximum(numbers, 0)))
+    clash = unnumbered | (np.bitwise_count(union) < count)
+    if not clash.any():
         return
-    found = clashes.row(0, named=True)
-    a, b = (parts[n].where for n in found["part"][:2])
+    among: dict[int, list[int]] = {}  # pair -> the parts that hold it
+    for k, n in zip(at[clash[at]].tolist(), part[clash[at]].tolist(), strict=True):
+        among.setdefault(int(keys[k]), []).append(n)
+    told = {key: held for key, held in among.items() if all(parts[n].named for n in held)}
+    named = _same_attempts(parts, models, items, told)
+    clashes = sorted((key, held, named.get(key)) for key, held in among.items() if key not in told or key in named)
+    if not clashes:
+        return
+    key, held, same = clashes[0]
+    attempt, held = (None, held) if same is None else same
+    a, b = (parts[n].where for n in sorted(held)[:2])
     both = f"in {a} and in {b}" if a != b else f"twice in {a}"
-    which = f" attempt '{found['attempt']}'" if found["attempt"] is not None else ""
-    hint = "; --duplicates chooses within one source only" if duplicates else ""
+    which = f" attempt '{attempt}'" if attempt is not None else ""
+    more = "; --duplicates chooses within one source only" if hint else ""
     raise InputError(
-        f"model '{found['model']}', item '{found['item']}'{which} stand {both} ({clashes.height} such pairs): "
-        f"--merge sum adds them up{hint}",
+        f"model '{models[key // len(items)]}', item '{items[key % len(items)]}'{which} stand {both} "
+        f"({len(clashes)} such pairs): --merge sum adds them up{more}",
         where="",
     )
 
 
-def _same_attempts(suspects: pl.DataFrame, parts: Sequence[Cells]) -> pl.DataFrame:
-    """Those of the pairs where one attempt's number or name really stands in two sources."""
-    wanted = suspects.select("model", "item").lazy()
-    seen = [
-        p.attempts.join(wanted, on=["model", "item"], how="semi")
-        .unique()
-        .with_columns(pl.lit(n, pl.Int64).alias("part"))
-        for n, p in enumerate(parts)
-        if p.attempts is not None
-    ]
-    if not seen or suspects.is_empty():
-        return suspects.select("model", "item", "part", attempt=pl.lit(None, pl.String)).clear()
-    twice = pl.concat(seen).group_by("model", "item", "attempt").agg(pl.col("part").sort())
-    twice = twice.filter(pl.col("part").list.len() > 1).sort("attempt")
-    first = twice.group_by("model", "item", maintain_order=True).first()
-    return first.select("model", "item", "part", "attempt").collect()
+def _same_attempts(
+    parts: Sequence[Cells], models: list[str], items: list[str], suspects: dict[int, list[int]]
+) -> dict[int, tuple[str | None, list[int]]]:
+    """Those of the pairs where one attempt stands in two sources, by number or name: the first such one, and where."""
+    seen: dict[int, dict[str | None, set[int]]] = {}
+    for n in sorted({n for held in suspects.values() for n in held}):
+        named = parts[n].named
+        if named is None:
+            continue
+        found = named()
+        keys = _pairs([parts[n]._replace(model=found.model, item=found.item)], models, items)
+        for key, attempt in zip(keys.tolist(), found.attempt, strict=True):
+            if key in suspects:
+                seen.setdefault(key, {}).setdefault(attempt, set()).add(n)
+    out: dict[int, tuple[str | None, list[int]]] = {}
+    for key, attempts in seen.items():
+        twice = [a for a, held in attempts.items() if len(held) > 1]
+        if twice:
+            first = min(twice, key=lambda a: (a is None, a or ""))
+            out[key] = first, sorted(attempts[first])
+    return out
 
 
 def source(part: Cells, task: str | None) -> dict[str, Any]:
@@ -123,8 +156,8 @@ def source(part: Cells, task: str | None) -> dict[str, Any]:
         "source": part.where.rsplit("/", 1)[-1],
         "format": part.format,
         "rows": part.rows,
-        "models": part.frame["model"].n_unique(),
-        "items": part.frame["item"].n_unique(),
-        "attempts": int(part.frame["attempts"].sum()),
+        "models": len(set(part.models)),
+        "items": len(set(part.items)),
+        "attempts": int(part.attempts.sum()),
         "unscored": part.unscored,
     } | {key: value for key, value in more.items() if value}

@@ -23,6 +23,7 @@ from benchkit import decode, jsontext
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.tabular import Tabular, of_batch
+from benchkit.formats.zips import Archive
 from benchkit.jsontext import parse as parse
 from benchkit.wire import read_bytes
 
@@ -33,8 +34,9 @@ ZIP = b"PK\x03\x04"
 class Document(NamedTuple):
     """One source, looked at.
 
-    kind: ``json`` (one value), ``ndjson`` (an object a line), ``zip`` or ``parquet``. first: the JSON value, or the
-    first line's; None otherwise. columns: of Parquet. data: the unpacked bytes, None where `path` is to be opened.
+    kind: ``json`` (one value), ``ndjson`` (an object a line), ``zip`` or ``parquet``. first: the JSON value, the first
+    line's, or the Archive; None otherwise. columns: of Parquet. data: the unpacked bytes, None where `path` is to be
+    opened.
     """
 
     path: str | None
@@ -129,9 +131,9 @@ class Reader(Protocol):
 
 def identifier(value: Any, what: str, line: int | None = None) -> str:
     """An identifier as text: 7 is '7'. InputError for what is none."""
-    if isinstance(value, str) and value:
+    if type(value) is str and value:
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if type(value) is int:
         return str(value)
     place = "" if line is None else f"row {line}: "
     raise InputError(f"{place}{what} is {_shown(value)}, which is no identifier")
@@ -177,7 +179,7 @@ def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
         with open(str(path), "rb") as f:
             head = f.read(HEAD)
     if head.startswith(ZIP):
-        return Document(path, "zip", None, (), data)
+        return Document(path, "zip", Archive(Document(path, "zip", None, (), data).source), (), data)
     if head[:4] == b"PAR1":
         with io.BytesIO(data) if data is not None else open(str(path), "rb") as f:
             names = decode.check_parquet(pa.PythonFile(f, mode="r")).names

@@ -29,6 +29,7 @@ def batches(source: Open, schema: pa.Schema, names: Sequence[str]) -> Iterator[p
         try:
             found = pq.ParquetFile(file, read_dictionary=text)
             for batch in found.iter_batches(BATCH, columns=list(names)):
+                batch.validate(full=True)  # text that is UTF-8, indices that are within their dictionary
                 yield batch.select(list(names))  # 's' stands for 's.t' too, and would bring it along
         except DAMAGE as e:
             raise damaged(e) from None

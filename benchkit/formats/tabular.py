@@ -73,10 +73,14 @@ class Tabular(NamedTuple):
 
     def constant(self, name: str, value: str) -> Tabular:
         """The same rows with one column more, which holds one value. For `batches` only."""
+        try:
+            words = pa.array([value])
+        except UnicodeEncodeError:
+            raise InputError("a model's name that is not UTF-8: name it with --model") from None
 
         def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             for batch in self.batches([n for n in names if n != name]):
-                same = pa.DictionaryArray.from_arrays(np.zeros(len(batch), np.int32), [value])
+                same = pa.DictionaryArray.from_arrays(np.zeros(len(batch), np.int32), words)
                 columns = [same if n == name else batch.column(n) for n in names]
                 yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
@@ -85,7 +89,7 @@ class Tabular(NamedTuple):
 
 def unpacked(name: str | None) -> bytes | None:
     """The unpacked bytes of standard input (None or '-'), a pipe or a packed file; None for a file to be opened."""
-    if name in (None, "-") or not _can_reopen(str(name)):
+    if name in (None, "-") or not can_reopen(str(name)):
         return decode.unpack(read_bytes(name))
     with open(str(name), "rb") as f:
         head = f.read(4)
@@ -133,7 +137,7 @@ def of_batch(batch: pa.RecordBatch, line: Line, format: str, where: str) -> Tabu
     return _typed(lambda names: iter([batch.select(list(names))]), batch.schema, format, where)._replace(line=line)
 
 
-def _can_reopen(name: str) -> bool:
+def can_reopen(name: str) -> bool:
     """Whether the name is that of a file, which opened again starts at its first byte."""
     return stat.S_ISREG(os.stat(name).st_mode) and output.descriptor(name) is None
 

@@ -7,10 +7,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from benchkit.errors import InputError
-from benchkit.formats.cells import Cells, Choices
+from benchkit.formats.cells import Cells, Choices, used
 from benchkit.formats.columns import Roles
 from benchkit.formats.long import UNSCORED
 from benchkit.formats.tabular import Tabular, check_identifier
@@ -36,12 +35,12 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
     if choices.unscored:
         raise InputError("--unscored is for attempts; in a wide table an empty cell is a pair that was not tried")
-    key, role, other = (roles.model, "model", "item") if roles.model else (roles.item, "item", "model")
+    key, role = (roles.model, "model") if roles.model else (roles.item, "item")
     assert key is not None
     if roles.cluster and role == "model":
         raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
     names = tab.names
-    cells = [k for k, n in enumerate(names) if n not in (key, roles.cluster)]
+    cells = [k for k, n in enumerate(names) if n.strip() and n not in (key, roles.cluster)]
     nested = next((names[k] for k in cells if "nested" in tab.kinds.get(names[k], ())), None)
     if nested is not None:
         raise InputError(f"column '{nested}' holds lists or objects")
@@ -73,22 +72,17 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     codes = np.concatenate([np.zeros(0, np.int32), *found])
     filled = np.flatnonzero(codes != EMPTY)
     codes, width = codes[filled], max(len(cells), 1)
-    row = filled // width
-    own = pl.Series(list(rows), dtype=pl.String).gather(row)
-    others = pl.Series([names[k] for k in cells], dtype=pl.String).gather(filled % width)
-    frame = pl.DataFrame({
-        role: own,
-        other: others,
-        "cluster": pl.Series(clusters, dtype=pl.String).gather(row),
-        "attempts": np.array(meanings.attempts, np.int64)[codes],
-        "correct": np.array(meanings.correct, np.float64)[codes],
-        "bits": pl.repeat(None, len(codes), dtype=pl.Int64, eager=True),
-    })  # fmt: skip
-    shape = "wide" if role == "model" else "wide, transposed"
-    return Cells(
-        frame.select("model", "item", "cluster", "attempts", "correct", "bits"), f"{shape} ({tab.format})", len(rows),
-        tab.where,
-    )  # fmt: skip
+    own, others = used(list(rows), filled // width), used([names[k] for k in cells], filled % width)
+    own_codes, other_codes = own.codes[filled // width], others.codes[filled % width]
+    of_row = dict(zip(rows, clusters, strict=True))
+    attempts, correct = np.array(meanings.attempts, np.int64)[codes], np.array(meanings.correct, np.float64)[codes]
+    rest = (attempts, correct, np.full(len(codes), -1, np.int64))
+    if role == "model":
+        none: list[str | None] = [None] * len(others.names)
+        return Cells(own.names, others.names, none, own_codes, other_codes, *rest, f"wide ({tab.format})", len(rows),
+                     tab.where)  # fmt: skip
+    return Cells(others.names, own.names, [of_row[name] for name in own.names], other_codes, own_codes, *rest,
+                 f"wide, transposed ({tab.format})", len(rows), tab.where)  # fmt: skip
 
 
 class _Meanings(dict[Any, int]):

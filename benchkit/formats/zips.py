@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import IO
+from collections.abc import Callable
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -14,6 +16,7 @@ from benchkit.errors import InputError
 
 ZSTANDARD = 93  # APPNOTE.TXT 6.3.9, section 4.4.5
 LARGEST = 1 << 29  # bytes of one member, unpacked
+ENCRYPTED = 1  # of the flags, section 4.4.4
 LOCAL = struct.Struct("<4s5H3I2H")  # a member's local header; its name and extra field follow
 
 DAMAGE = (
@@ -23,41 +26,64 @@ DAMAGE = (
 
 
 class Archive:
-    """The members of a zip archive by name. Nothing is ever written under their names."""
+    """The members of a zip archive by name. Nothing is ever written under their names.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    source: opens the archive anew. It is read for the directory, then once a member.
+    """
+
+    def __init__(self, source: Callable[[], BinaryIO]) -> None:
+        self.source = source
         try:
-            self.file, self.zip = file, zipfile.ZipFile(file)
+            with source() as file, zipfile.ZipFile(file) as found:
+                self.members = {info.filename: info for info in found.infolist()}
+                self.counts = Counter(found.namelist())
+                self.starts = sorted(info.header_offset for info in found.infolist())
         except DAMAGE as e:
             raise InputError(f"damaged or cut zip archive: {e}") from None
-        self.names = self.zip.namelist()
-        self.counts = Counter(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.members)
 
     def read(self, name: str) -> bytes:
         """The bytes of a member; InputError where it is damaged, encrypted, or larger than LARGEST."""
         if self.counts[name] > 1:
             raise InputError(f"member {name} stands {self.counts[name]} times in the zip archive")
-        info = self.zip.getinfo(name)
+        info = self.members[name]
         if info.file_size > LARGEST:
             raise InputError(f"member {name}: more than {LARGEST >> 20} MiB")
+        if info.flag_bits & ENCRYPTED:
+            raise InputError(f"member {name}: encrypted")
         try:
-            data = self._zstandard(info) if info.compress_type == ZSTANDARD else self._stdlib(info)
+            data = _unpacked(info, self._packed(info))
         except DAMAGE as e:
             raise InputError(f"member {name}: damaged or cut: {' '.join(str(e).split())[:100]}") from None
         if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
             raise InputError(f"member {name}: damaged: its size or checksum is wrong")
         return data
 
-    def _stdlib(self, info: zipfile.ZipInfo) -> bytes:
-        with self.zip.open(info) as member:
-            return member.read(info.file_size + 1)
+    def _packed(self, info: zipfile.ZipInfo) -> bytes:
+        """The member as it stands in the archive."""
+        with self.source() as file:
+            file.seek(info.header_offset)
+            header = LOCAL.unpack(file.read(LOCAL.size))
+            if header[0] != b"PK\x03\x04":
+                raise InputError(f"member {info.filename}: damaged: no local header")
+            file.seek(header[-2] + header[-1], 1)
+            after = bisect_right(self.starts, info.header_offset)
+            shared = after - bisect_left(self.starts, info.header_offset) > 1
+            if shared or (after < len(self.starts) and file.tell() + info.compress_size > self.starts[after]):
+                raise InputError(f"member {info.filename}: damaged: it overlaps another one")
+            return file.read(info.compress_size)
 
-    def _zstandard(self, info: zipfile.ZipInfo) -> bytes:
-        self.file.seek(info.header_offset)
-        header = LOCAL.unpack(self.file.read(LOCAL.size))
-        if header[0] != b"PK\x03\x04":
-            raise InputError(f"member {info.filename}: damaged: no local header")
-        self.file.seek(header[-2] + header[-1], 1)
-        packed = self.file.read(info.compress_size)
+
+def _unpacked(info: zipfile.ZipInfo, packed: bytes) -> bytes:
+    """At most one byte more than the archive says."""
+    if info.compress_type == zipfile.ZIP_STORED:
+        return packed
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, info.file_size + 1)
+    if info.compress_type == ZSTANDARD:
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
             return bytes(stream.read(info.file_size + 1))
+    raise InputError(f"member {info.filename}: packed by method {info.compress_type}, not by deflate or Zstandard")
