@@ -110,7 +110,7 @@ def collect(args: Namespace) -> Collected:
 
 def _workers(names: Sequence[str | None]) -> int:
     """How many processes to read with: one for few small files, and where one is no file that can be opened again."""
-    if not all(name is not None and can_reopen(name) for name in names):
+    if not all(name not in (None, "-") and can_reopen(str(name)) for name in names):
         return 1
     size = sum(os.path.getsize(str(name)) for name in names)
     return workers.cores() if len(names) >= MANY or size >= LARGE else 1
