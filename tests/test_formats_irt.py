@@ -91,6 +91,9 @@ class TestItemeval:
         rows = [grading(), grading(prompt_name="brief"), grading(model="n")]
         assert self.read(tmp_path, *rows).models == ["m (standard)", "m (brief)", "n"]
 
+    def test_a_model_that_is_a_number(self, tmp_path: Path) -> None:
+        assert set(self.read(tmp_path, grading(model=7)).models) == {"7"}
+
     def test_wrong_kinds(self, tmp_path: Path) -> None:
         for wrong, said in (
             ({"parse_ok": "yes"}, "row 1: parse_ok is no flag"),

@@ -37,7 +37,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     studies = {row["study"] for _, row in kept if isinstance(row["study"], str)}
     out.task = studies.pop() if len(studies) == 1 else None
     for n, row in kept:
-        model = row["model"]
+        model = identifier(row["model"], "model", n)
         if len(conditions[model]) > 1:  # one model asked in several ways
             model = f"{model} ({_words(row, GENERATION) or 'none'})"
         if not isinstance(row["parse_ok"], bool | None):
