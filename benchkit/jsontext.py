@@ -109,15 +109,15 @@ def blocks(source: Open) -> Iterator[list[dict[str, Any]]]:
             data = f.read(max(BLOCK, len(rest)))
             text, end, rest = (rest + data).rpartition(b"\n") if data else (rest, b"", b"")
             if text.strip():
-                yield _block(text, start)
+                yield block(text, start)
             if not data:
                 return
             start += text.count(b"\n") + len(end)
 
 
-def _block(text: bytes, start: int) -> list[dict[str, Any]]:
+def block(text: bytes, start: int) -> list[dict[str, Any]]:
     """The objects of whole lines, of which the first has the number `start`."""
-    texts = text.split(b"\n")
+    texts = text.rstrip(b"\n").split(b"\n")
     try:
         rows = list(map(orjson.loads, texts))
         if set(map(type, rows)) == {dict}:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 A = TypeVar("A")
 R = TypeVar("R")
 SIZE = struct.Struct("<Q")
+_worker = False
 
 
 class Died(Exception):
@@ -24,7 +25,9 @@ class Died(Exception):
 
 
 def cores() -> int:
-    """How many cores this process may use; 1 where processes can't be forked."""
+    """How many cores this process may use; 1 where processes can't be forked, and in a worker."""
+    if _worker:
+        return 1
     if not hasattr(os, "fork") or not hasattr(os, "sched_getaffinity"):
         return 1  # macOS: its libraries do not survive a fork
     return len(os.sched_getaffinity(0))
@@ -70,6 +73,8 @@ def each(function: Callable[[A], R], inputs: Sequence[A], workers: int) -> Itera
 
 def _work(function: Callable[[Any], Any], inputs: Sequence[Any], writing: int, others: list[int]) -> None:
     """The life of a worker."""
+    global _worker
+    _worker = True
     try:
         for at in others:
             os.close(at)

@@ -29,6 +29,15 @@ def read(tab: Tabular, choices: Choices, model: str | None = None) -> Cells:
 
     model: the name for a table of attempts without a column of models.
     """
+    try:
+        return _read(tab, choices, model)
+    except InputError:
+        if tab.whole is None:
+            raise
+        return _read(tab.whole(), choices, model)
+
+
+def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
     tag = tab.meta.get("table")
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")

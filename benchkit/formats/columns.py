@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from benchkit.errors import InputError
@@ -23,6 +24,9 @@ LAYOUTS: tuple[dict[str, str], ...] = (
     {"model": "id", "item": "item", "score": "resp"},  # Item Response Warehouse
 )
 """Names that say too little alone, and play their roles where they stand together."""
+
+KNOWN = frozenset(chain(chain.from_iterable(NAMES.values()), *(layout.values() for layout in LAYOUTS)))
+"""All of these names, in lower case."""
 
 
 class Roles(NamedTuple):

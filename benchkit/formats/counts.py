@@ -21,6 +21,7 @@ def sniff(tab: Tabular, roles: Roles) -> bool:
 
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Check the counts as a responses table is checked; repeated keys are found when the sources are merged."""
+    tab = tab if tab.whole is None else tab.whole()
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; rows here are counts, which --merge sum adds up")
     if choices.unscored:

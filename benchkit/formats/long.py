@@ -53,21 +53,26 @@ class Reading:
 
     def __init__(self, tab: Tabular, roles: Roles) -> None:
         assert roles.model and roles.item and roles.score
-        for name in (roles.model, roles.item, roles.cluster):
-            if name:
-                check_identifier(tab, name)
-        for name in (roles.score, roles.attempt):
-            if name and "nested" in tab.kinds.get(name, ()):
-                raise InputError(f"column '{name}' holds lists or objects")
         self.tab = tab
         self.names = {
             role: name for role in ("model", "item", "score", "attempt", "cluster") if (name := getattr(roles, role))
         }
         self.models, self.items = Codes(), Codes()
+        self._check()
+
+    def _check(self) -> None:
+        """InputError where a column holds what it can't; kinds of values may come to light as rows are read."""
+        for role, name in self.names.items():
+            if role in ("model", "item", "cluster"):
+                check_identifier(self.tab, name)
+            elif "nested" in self.tab.kinds.get(name, ()):
+                raise InputError(f"column '{name}' holds lists or objects")
 
     def rows(self) -> Iterator[Rows]:
         start = 0
         for batch in self.tab.batches(list(dict.fromkeys(self.names.values()))):
+            if self.tab.whole is not None:
+                self._check()
             columns = {role: batch.column(name) for role, name in self.names.items()}
             model, item = self.models.of(columns["model"]), self.items.of(columns["item"])
             score, none = scores(columns["score"], self.names["score"])

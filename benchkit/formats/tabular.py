@@ -12,8 +12,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
-from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -21,20 +19,14 @@ import pyarrow as pa
 
 from benchkit import csvtext, decode, jsontext, output
 from benchkit.errors import InputError
-from benchkit.formats import parquet
+from benchkit.formats import objects, parquet
 from benchkit.formats.coding import is_text
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
 
 HEAD = 1 << 16
-BATCH = 1 << 15  # rows of JSON
 NARROW = 16  # columns; text of so many is worth a dictionary
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-KINDS = {str: "text", bool: "flag", int: "whole", float: "number", type(None): "null"}
-TYPES = {
-    frozenset({bool}): pa.bool_(), frozenset({int}): pa.int64(), frozenset({float}): pa.float64(),
-    frozenset({int, float}): pa.float64(), frozenset({str}): pa.utf8(), frozenset(): pa.utf8(),
-}  # fmt: skip
 NOTHING = object()
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
@@ -47,7 +39,8 @@ class Tabular(NamedTuple):
     them as lists of Python values in the order of `schema`, for tables of very many columns. `schema`: the type of each
     column; text for JSON, whose batches may differ in type. `line` maps a row's index to the number that messages give
     it. `meta` is benchkit's own metadata, where the source is one of its tables. `kinds`: what kinds of values a
-    column holds, where its type does not tell.
+    column holds, where its type does not tell. `whole`: of a source of which only the beginning was looked at, the same
+    looked at to its end; `kinds` then grow as it is read, and a column that begins late is a LateColumn.
     """
 
     batches: Batches
@@ -59,6 +52,7 @@ class Tabular(NamedTuple):
     meta: dict[str, Any]
     notes: list[str]
     kinds: dict[str, set[str]]
+    whole: Callable[[], Tabular] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -117,7 +111,7 @@ def open_source(
     if kind in ("csv", "tsv"):
         return [_csv(source, kind, where)]
     if kind in ("json", "ndjson"):
-        return [_json(source, from_, where, value)]
+        return [_json(source, from_, where, None if data is not None else str(name), value)]
     if kind == "parquet":
         found = _parquet(source, where)
         if found is not None:
@@ -155,77 +149,24 @@ def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
     )  # fmt: skip
 
 
-def _json(source: csvtext.Open, from_: str, where: str, value: Any) -> Tabular:
-    meta: dict[str, Any] = {}
-    if value is NOTHING and (from_ == "ndjson" or (from_ == "auto" and jsontext.is_lines(source, jsontext.parse))):
-        format = "ndjson"
-        blocks: Callable[[], Iterator[list[dict[str, Any]]]] = partial(jsontext.blocks, source)
-        each: Callable[[], Iterator[tuple[int, Any]]] = partial(jsontext.lines, source, jsontext.parse)
-    else:
-        if value is NOTHING:
-            with source() as f:
-                value = jsontext.parse(f.read())
-        rows, meta = jsontext.members(value, None)
-        format, blocks, each = "json", lambda: _cut(rows), lambda: iter(enumerate(rows, 1))
-    kinds: dict[str, set[str]] = {}
-    for block in blocks():
-        _note_kinds(block, kinds)
+def _json(source: csvtext.Open, from_: str, where: str, path: str | None, value: Any) -> Tabular:
+    lines = from_ == "ndjson" or (from_ == "auto" and jsontext.is_lines(source, jsontext.parse))
+    if value is NOTHING and lines:
 
-    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for block in blocks():
-            columns = [_array([row.get(n) for row in block]) for n in names]
-            yield pa.RecordBatch.from_arrays(columns, names=list(names))
+        def seen(found: objects.Objects, whole: Callable[[], Tabular] | None) -> Tabular:
+            schema = dict.fromkeys(found.kinds, pa.utf8())
+            return Tabular(
+                found.batches, found.records, schema, found.line, "ndjson", where, {}, [], found.kinds, whole
+            )
 
-    def records() -> Iterator[Sequence[Any]]:
-        names = list(kinds)
-        for block in blocks():
-            for row in block:
-                yield [row.get(n) for n in names]
-
-    def line(i: int) -> int:
-        return next(n for n, _ in islice(each(), i, None))
-
-    schema = dict.fromkeys(kinds, pa.utf8())
-    return Tabular(batches, records, schema, line, format, where, meta, [], kinds)
-
-
-def _cut(rows: list[Any]) -> Iterator[list[Any]]:
-    return (rows[k : k + BATCH] for k in range(0, len(rows), BATCH))
-
-
-def _note_kinds(block: list[dict[str, Any]], kinds: dict[str, set[str]]) -> None:
-    layouts = dict.fromkeys(map(tuple, block))
-    if len(layouts) > NARROW:
-        for row in block:
-            for name, value in row.items():
-                kinds.setdefault(name, set()).add(KINDS.get(type(value), "nested"))
-        return
-    for name in dict.fromkeys(chain.from_iterable(layouts)):
-        types = (
-            {type(row[name]) for row in block if name in row}
-            if len(layouts) > 1
-            else set(map(type, map(itemgetter(name), block)))
-        )
-        kinds.setdefault(name, set()).update(KINDS.get(t, "nested") for t in types)
-
-
-def _array(values: list[Any]) -> pa.Array:
-    """JSON values of one kind by this kind's type; of several, and whole numbers beyond 64 bits, as text."""
-    found = set(map(type, values)) - {type(None)}
-    kind = TYPES.get(frozenset(found))
-    try:
-        if kind is not None:
-            try:
-                return pa.array(values, kind)
-            except (pa.ArrowInvalid, OverflowError):
-                pass
-        return pa.array([v if v is None or isinstance(v, str) else _shown(v) for v in values], pa.utf8())
-    except UnicodeEncodeError:
-        raise InputError("text that is no Unicode (half of a surrogate pair)") from None
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+        return seen(objects.of_lines(source, path), lambda: seen(objects.of_lines(source), None))
+    if value is NOTHING:
+        with source() as f:
+            value = jsontext.parse(f.read())
+    rows, meta = jsontext.members(value, None)
+    found = objects.of_rows(rows)
+    schema = dict.fromkeys(found.kinds, pa.utf8())
+    return Tabular(found.batches, found.records, schema, found.line, "json", where, meta, [], found.kinds)
 
 
 def _typed(batches: Batches, schema: pa.Schema, format: str, where: str) -> Tabular:

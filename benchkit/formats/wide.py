@@ -31,6 +31,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     An empty cell is a pair that was not tried. Errors: a cell that is none of these; a row whose name stands before.
     Rows are read one by one: the time depends on the number of cells, not on how many of them are columns.
     """
+    tab = tab if tab.whole is None else tab.whole()
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
     if choices.unscored:
