@@ -16,7 +16,7 @@ from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, re
 from benchkit.formats.cells import Named
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.merge import merge, source
-from benchkit.formats.native import look, tabular
+from benchkit.formats.native import OtherTask, look, tabular
 from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
 from benchkit.tables import RATES, doubts
 
@@ -54,12 +54,14 @@ def collect(args: Namespace) -> Collected:
     columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
     items = naming.item_list(args.items)
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
-                      args.filter, args.metric, args.scorer, args.split, items)  # fmt: skip
+                      args.filter, args.metric, args.scorer, args.split, items, args.task)  # fmt: skip
     names, walked = expand(args.file)
     read = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
     found: list[_Source] = []
     unknown: list[str] = []
+    others: set[str] = set()  # tasks that are not wanted
+    taskless: list[str] = []
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
@@ -68,6 +70,12 @@ def collect(args: Namespace) -> Collected:
             raise InputError("the process that read it was killed", where=where) from None
         if isinstance(sources, Unrecognised) and name in walked:
             unknown.append(where)
+            continue
+        if isinstance(sources, OtherTask):
+            others.update(sources.args)
+            taskless += [] if sources.args else [where]
+            if args.verbose:
+                cli.message(f"{args.command}: {where}: {_other(sources)}")
             continue
         if isinstance(sources, InputError):
             raise InputError(str(sources), where=where if sources.where is None else sources.where)
@@ -83,11 +91,13 @@ def collect(args: Namespace) -> Collected:
         found += [_reachable(s, k, name, args, choices) for k, s in enumerate(sources)]
         if show:
             show(n + 1, len(names))
-    if not found:
+    if not found and not others and not taskless:
         raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
     parts = [s.cells for s in found]
+    if args.task is not None:
+        taskless += [s.cells.where for s in found if not s.task]
     if args.task is not None or args.prefix_task or len({s.task for s in found if s.task}) > 1:
-        found, parts = _tasks(found, args)
+        found, parts = _tasks(found, others, args)
     if items is not None:
         naming.check_items(parts, items)
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
@@ -97,9 +107,10 @@ def collect(args: Namespace) -> Collected:
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
-    if unknown:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        notes.append(f"{len(unknown)} files not recognised and left out: {', '.join(unknown[:3])}{more}")
+    for left, why in ((unknown, "files not recognised and left out"), (taskless, "sources name no task: left out")):
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            notes.append(f"{len(left)} {why}: {', '.join(left[:3])}{more}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
     told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [source(p, s.task)]]
@@ -174,9 +185,16 @@ def _said(source: _Source) -> str:
     return ", ".join([c.format, f"{c.rows} rows", f"{len(c.model)} cells", *extra])
 
 
-def _tasks(found: list[_Source], args: Namespace) -> tuple[list[_Source], list[Cells]]:
-    """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM."""
-    tasks = sorted({s.task for s in found if s.task})
+def _other(task: OtherTask) -> str:
+    return f"left out: of task {', '.join(task.args)}" if task.args else "left out: it names no task"
+
+
+def _tasks(found: list[_Source], others: set[str], args: Namespace) -> tuple[list[_Source], list[Cells]]:
+    """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM.
+
+    others: tasks of sources that were left out already.
+    """
+    tasks = sorted({s.task for s in found if s.task} | others)
     if args.task is not None:
         if args.task not in tasks:
             raise InputError(f"--task: no task '{args.task}' (found: {', '.join(tasks) or 'none'})", where="")

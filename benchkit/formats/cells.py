@@ -17,7 +17,8 @@ class Choices(NamedTuple):
 
     `columns`: role -> column name. `unscored`, `errors`: what attempts without a score, and failed ones, count as.
     `merge`: tables that share a pair are added up. `attempts`: how many a rate is of. `filter`, `metric`, `scorer`,
-    `split`: which of several. `items`: all items that there are, where a source may not list the unsolved ones.
+    `split`: which of several. `items`: all items that there are, where a source may not list the unsolved ones. `task`:
+    the one benchmark that is wanted.
     """
 
     columns: dict[str, str]
@@ -31,6 +32,7 @@ class Choices(NamedTuple):
     scorer: str | None = None
     split: str | None = None
     items: frozenset[str] | None = None
+    task: str | None = None
 
 
 class Named(NamedTuple):

@@ -6,7 +6,8 @@ A reader is a module of this package with
     sniff(doc)               whether the document is this tool's, by its content
     read(doc, choices)       its attempts, or None for a file that only goes with others (results beside samples)
 
-`read` raises InputError, with the option that decides, where a choice would change the numbers.
+`read` raises InputError, with the option that decides, where a choice would change the numbers. Before, it says of
+which task the file is (`Attempts.of_task`), so that nothing has to be chosen in files of other tasks.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ from benchkit.wire import read_bytes
 
 HEAD = 1 << 16
 ZIP = b"PK\x03\x04"
+T = TypeVar("T")
 
 
 class Document(NamedTuple):
@@ -72,6 +74,10 @@ class Document(NamedTuple):
         return sorted(n for n in os.listdir(folder) if n.startswith(prefix) and n.endswith(suffix))
 
 
+class OtherTask(Exception):
+    """A source of other tasks than the one that is wanted; args: their names, () where it names none."""
+
+
 class Attempts:
     """A reader's result: one row an attempt.
 
@@ -93,6 +99,12 @@ class Attempts:
         self.errors: list[bool] = []
         self.lines: list[int] = []
         self.skipped: dict[str, int] = {}
+
+    def of_task(self, name: str | None, choices: Choices) -> None:
+        """The benchmark's name, None where the file holds none. Raises OtherTask where another one is wanted."""
+        self.task = name
+        if choices.task is not None and name != choices.task:
+            raise OtherTask(*([name] if name else []))
 
     def add(
         self,
@@ -127,6 +139,19 @@ class Reader(Protocol):
     def sniff(self, doc: Document) -> bool: ...
 
     def read(self, doc: Document, choices: Choices) -> Attempts | None: ...
+
+
+def of_wanted(rows: list[T], tasks: Sequence[Any], choices: Choices) -> list[T]:
+    """Of a file of several tasks, one a row, the rows of the task that is wanted; all where none is.
+
+    Raises OtherTask where no row is of it.
+    """
+    if choices.task is None:
+        return rows
+    kept = [row for row, task in zip(rows, tasks, strict=True) if task == choices.task]
+    if not kept:
+        raise OtherTask(*sorted({task for task in tasks if isinstance(task, str)}))
+    return kept
 
 
 def identifier(value: Any, what: str, line: int | None = None) -> str:
