@@ -19,7 +19,10 @@ import pyarrow.csv
 
 from benchkit.errors import InputError
 
-csv.field_size_limit(1 << 30)
+LONGEST = 1 << 27
+"""Bytes of a line, or of a field: memory needed is about 20 times as much."""
+
+csv.field_size_limit(LONGEST)
 
 Open = Callable[[], BinaryIO]
 """Opens the text anew, at its start."""
@@ -80,7 +83,7 @@ def check_twice(names: Iterable[str]) -> None:
 def _check_bytes(source: Open) -> bool:
     """Whether there are quotes; raises where the bytes are no UTF-8 text."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    quoted, line = False, 1
+    quoted, line, since = False, 1, 0
     with source() as f:
         while True:
             block = f.read(BLOCK)
@@ -94,7 +97,11 @@ def _check_bytes(source: Open) -> bool:
                 raise InputError(f"line {line + e.object.count(10, 0, e.start)}: not UTF-8 text") from None
             if not block:
                 return quoted
+            end = max(block.rfind(b"\n"), block.rfind(b"\r"))
+            since = since + len(block) if end < 0 else len(block) - end - 1
             line += block.count(10)
+            if since > LONGEST:
+                raise InputError(f"line {line}: more than {LONGEST >> 20} MiB")
 
 
 def _text(source: Open) -> io.TextIOWrapper:
@@ -112,7 +119,8 @@ def _records(source: Open, separator: str) -> Iterator[tuple[int, int, list[str]
                     yield start, reader.line_num, fields
                 start = reader.line_num + 1
         except csv.Error as e:
-            why = "a quoted field is not closed" if "end of data" in str(e) else "text after a closing quote"
+            whys = {"end of data": "a quoted field is not closed", "limit": f"a field of more than {LONGEST >> 20} MiB"}
+            why = next((why for words, why in whys.items() if words in str(e)), "text after a closing quote")
             raise InputError(f"line {start}: {why}") from None
 
 

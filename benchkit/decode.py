@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -25,6 +26,12 @@ from benchkit.tables import Line, Table
 
 LISTS = dict.fromkeys(("history", "warnings", "sources"), list)
 """Metadata that hold lists."""
+
+LARGEST = 1 << 32
+"""Bytes of packed data, unpacked, that are held in memory."""
+
+GROWTH, LEAST = 2000, 1 << 28
+"""Packed data may unpack to LEAST bytes, and GROWTH times their size: gzip reaches 1,032, tables some hundreds."""
 
 END_MARKER = 8
 """Bytes of the end-of-stream marker: ff ff ff ff 00 00 00 00."""
@@ -65,21 +72,66 @@ def detect(data: bytes) -> str:
     return "json" if text[:1] in (b"{", b"[") else "csv"
 
 
-def unpack(data: bytes) -> bytes:
-    """Undo gzip and zstd, as often as they were applied (three times at most)."""
-    for _ in range(3):
+class _Unpacking(io.RawIOBase):
+    """The bytes of packed data. size: of the file that is packed, by which a bomb is told."""
+
+    def __init__(self, file: BinaryIO, stream: Any, size: int) -> None:
+        self.file, self.stream, self.left = file, stream, LEAST + size * GROWTH
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
         try:
-            if data[:2] == b"\x1f\x8b":
-                data = gzip.decompress(data)
-            elif data[:4] == b"\x28\xb5\x2f\xfd":
-                data = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-            else:
-                return data
+            data = self.stream.read(len(buffer))
         except (OSError, EOFError, zlib.error):  # BadGzipFile is an OSError
             raise InputError("damaged or cut compressed data") from None
-        if not data:
+        self.left -= len(data)
+        if self.left < 0:
+            raise InputError(f"compressed data of more than {GROWTH} times their size: unpack them first")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+def unpacking(file: BinaryIO, size: int) -> BinaryIO:
+    """A file with gzip and zstd undone while it is read, as often as they were applied (three times at most).
+
+    size: of the file in bytes.
+    """
+    out = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
+    for _ in range(3):
+        head = out.peek(4)
+        if head[:2] == b"\x1f\x8b":
+            stream: Any = gzip.GzipFile(fileobj=out)
+        elif head[:4] == b"\x28\xb5\x2f\xfd":
+            stream = pa.CompressedInputStream(pa.PythonFile(out, mode="r"), "zstd")
+        else:
+            break
+        out = io.BufferedReader(_Unpacking(out, stream, size), 1 << 18)
+        if not out.peek(1):
             raise InputError("empty input inside the compression: did the command before it fail?")
-    return data
+    return out
+
+
+def opened(path: str) -> BinaryIO:
+    """A file, unpacked while it is read."""
+    file = open(path, "rb")  # noqa: SIM115
+    return unpacking(file, os.fstat(file.fileno()).st_size)
+
+
+def unpack(data: bytes) -> bytes:
+    """The bytes of packed data whole; InputError where they are more than LARGEST."""
+    if not data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        return data
+    with unpacking(io.BytesIO(data), len(data)) as file:
+        out = file.read(LARGEST + 1)
+    if len(out) > LARGEST:
+        raise InputError(f"compressed data of more than {LARGEST >> 30} GiB: unpack them first")
+    return out
 
 
 def choose(head: bytes, from_: str) -> str:

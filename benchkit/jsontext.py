@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -14,6 +14,7 @@ from benchkit.errors import InputError
 from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
 
 LARGEST = 1 << 30  # bytes of one JSON document, unpacked
+MOST = 1 << 24  # lists and objects in it
 NOT_JSON = re.compile(rb'"(?:[^"\\]|\\.)*+"?|NaN|Infinity', re.DOTALL)  # or a text, where these words may stand
 HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")  # half of a surrogate pair
 BLOCK = 1 << 22  # bytes of lines that are parsed at once
@@ -79,7 +80,7 @@ def _objects(rows: list[Any]) -> bool:
 def is_lines(source: Open, parse: Callable[[bytes], Any] = orjson.loads) -> bool:
     """Whether the first line is an object of its own and another line follows."""
     with source() as f:
-        filled = (line for line in f if line.removeprefix(b"\xef\xbb\xbf").strip())
+        filled = (line for line in _split(f) if line.removeprefix(b"\xef\xbb\xbf").strip())
         first, second = next(filled, b""), next(filled, None)
     try:
         return second is not None and isinstance(parse(first.removeprefix(b"\xef\xbb\xbf")), dict)
@@ -93,12 +94,17 @@ def lines(source: Open, parse: Callable[[bytes, str], Any] | None = None) -> Ite
     parse(text, place): another way to read a line than strict JSON; its messages begin with the place.
     """
     with source() as f:
-        for n, line in enumerate(f, 1):
+        for n, line in enumerate(_split(f), 1):
             text = line.removeprefix(b"\xef\xbb\xbf").strip() if n == 1 else line.strip()
             if not text:
                 continue
             row = (parse or _strict)(text, f"line {n}: ")
             yield n, _object(row, n)
+
+
+def _split(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, in pieces where one is longer than a document may be: `parse` refuses such a piece."""
+    return iter(lambda: file.readline(LARGEST + 1), b"")
 
 
 def blocks(source: Open) -> Iterator[list[dict[str, Any]]]:
@@ -108,6 +114,8 @@ def blocks(source: Open) -> Iterator[list[dict[str, Any]]]:
         while True:
             data = f.read(max(BLOCK, len(rest)))
             text, end, rest = (rest + data).rpartition(b"\n") if data else (rest, b"", b"")
+            if len(rest) > LARGEST:
+                text, end, rest = rest, b"", b""  # parse refuses it
             if text.strip():
                 yield block(text, start)
             if not data:
@@ -141,6 +149,8 @@ def parse(data: bytes, place: str = "") -> Any:
     """A JSON value. NaN, Infinity and halves of surrogate pairs, which writers leave in, are read as such."""
     if len(data) > LARGEST:
         raise InputError(f"{place}a JSON document of more than {LARGEST >> 20} MiB")
+    if len(data) > MOST and data.count(b"[") + data.count(b"{") > MOST:  # some 100 bytes each
+        raise InputError(f"{place}a JSON document of more than {MOST} lists and objects")
     text = data.removeprefix(b"\xef\xbb\xbf")
     try:
         return orjson.loads(text)

@@ -249,8 +249,8 @@ def _columns() -> list[tuple[pa.DataType, Any]]:
     return [
         (pa.null(), None), (pa.bool_(), True), (pa.int8(), -1), (pa.uint64(), 2**64 - 1), (pa.float16(), 0.5),
         (pa.float64(), float("nan")), (pa.float64(), float("inf")), (pa.decimal128(5, 2), 1), (pa.decimal256(50, 2), 1),
-        (pa.date32(), 1), (pa.timestamp("ns", "UTC"), 1), (pa.timestamp("s"), 1), (pa.duration("s"), 1),
-        (pa.binary(), b"\xff\x00"),
+        (pa.date32(), 1), (pa.timestamp("ns", "UTC"), 1), (pa.timestamp("s", "Nowhere/City"), 1), (pa.time64("ns"), 1),
+        (pa.duration("s"), 1), (pa.month_day_nano_interval(), (1, 2, 3)), (pa.binary(), b"\xff\x00"),
         (pa.binary(3), b"abc"), (pa.string(), "\x00"), (pa.string(), ""), (pa.large_string(), "x" * 20000),
         (pa.string_view(), "x"), (pa.binary_view(), b"x"), (pa.dictionary(pa.int8(), pa.string()), "x"),
         (pa.dictionary(pa.int8(), pa.int64()), 1), (pa.list_(pa.int8()), [1]), (pa.list_(pa.string(), 1), ["x"]),

@@ -36,6 +36,7 @@ from fuzzing import call, damaged, judge, limited, packed, place, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchkit import csvtext, decode, jsontext
 from benchkit.formats import zips
 
 BATCH = 200
@@ -272,12 +273,48 @@ class TestArchives:
         long = RUNNING | {f"_journal/summaries/{'9' * 5000}.json": b"[]", "_journal/summaries/x.json": b"{"}
         assert self.archive(tmp_path, zipped(long)) == "2 rows"
 
+    def test_all_members_together(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        many = RUNNING | {f"_journal/summaries/{k}.json": b"[]" + b" " * 999 for k in range(3, 100)}
+        assert self.archive(tmp_path, zipped(many)) == "2 rows"
+        monkeypatch.setattr(zips, "LARGEST", 50_000)
+        assert "to read from the zip archive" in self.archive(tmp_path, zipped(many))
+
     @pytest.mark.parametrize("part", (b"PK\1\2", b"PK\5\6"))
     def test_every_byte_of_the_directory(self, tmp_path: Path, part: bytes) -> None:
         data = zipped(MEMBERS)
         for at in range(data.rindex(part), min(len(data), data.rindex(part) + 70)):
             for byte in (0, 0x7F, 0xFF):
                 self.archive(tmp_path, data[:at] + bytes([byte]) + data[at + 1 :])
+
+
+class TestBombs:
+    """The bounds are lowered, so that small files meet them."""
+
+    @pytest.mark.parametrize("layers", ((gzip.compress,), (zstandard.compress,), (gzip.compress, gzip.compress)))
+    def test_packed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: Any) -> None:
+        for data in (csv(LONG) + b"\n" * 10**7, text(LONG) + b" " * 10**7):
+            for pack in layers:
+                data = pack(data)
+            (tmp_path / "a").write_bytes(data)
+            monkeypatch.setattr(decode, "LEAST", 10**5)
+            monkeypatch.setattr(decode, "GROWTH", 100)
+            assert "more than 100 times their size" in (call(tmp_path, "a").message or "")
+
+    def test_packed_binary_tables_are_held_whole(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(decode, "LARGEST", 100)
+        (tmp_path / "a").write_bytes(gzip.compress(parquet(LONG)))
+        assert "unpack them first" in (call(tmp_path, "a").message or "")
+        (tmp_path / "a").write_bytes(gzip.compress(csv(LONG)))
+        assert call(tmp_path, "a").rows == ROWS
+
+    def test_long_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(csvtext, "LONGEST", 10**5)
+        monkeypatch.setattr(csvtext, "BLOCK", 10**4)
+        monkeypatch.setattr(jsontext, "LARGEST", 10**5)
+        long = "x" * 10**6
+        for data in (f"model,item,score\na,q,1\na,{long},1\n", f'{text(LONG[0]).decode()}\n{{"item":"{long}"}}\n'):
+            (tmp_path / "a").write_text(data)
+            assert "more than 0 MiB" in (call(tmp_path, "a").message or "")
 
 
 class TestFolders:

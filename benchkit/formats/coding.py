@@ -13,12 +13,19 @@ from benchkit.formats.tally import NUMBERED
 
 Ints = npt.NDArray[np.int64]
 TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are text, also where they stand in a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_kind(kind) for is_kind in TEXT)
+
+
+def is_simple(kind: pa.DataType) -> bool:
+    """Whether values are single texts, numbers or flags."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(kind) or any(is_kind(kind) for is_kind in NUMBERS)
 
 
 def encoded(column: pa.Array) -> pa.DictionaryArray:

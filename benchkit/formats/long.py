@@ -15,7 +15,7 @@ from benchkit.casting import NUMBER
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices, Named, Names, used
 from benchkit.formats.clusters import of_items
-from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
+from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_simple, is_text
 from benchkit.formats.columns import Roles
 from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.formats.tally import Sums, Tally
@@ -58,6 +58,9 @@ class Reading:
             role: name for role in ("model", "item", "score", "attempt", "cluster") if (name := getattr(roles, role))
         }
         self.models, self.items = Codes(), Codes()
+        kind = tab.schema[roles.attempt] if roles.attempt else pa.null()
+        if not (is_simple(kind) or pa.types.is_date(kind) or "nested" in tab.kinds.get(roles.attempt or "", ())):
+            raise InputError(f"column '{roles.attempt}' holds {kind} values; an attempt has a number or a name")
         self._check()
 
     def _check(self) -> None:

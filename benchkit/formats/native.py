@@ -53,7 +53,7 @@ class Document(NamedTuple):
 
     def source(self) -> BinaryIO:
         """The unpacked bytes as a file."""
-        return io.BytesIO(self.data) if self.data is not None else open(str(self.path), "rb")
+        return io.BytesIO(self.data) if self.data is not None else decode.opened(str(self.path))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of an ``ndjson`` document, each with its line."""
@@ -201,12 +201,12 @@ def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
     if data is not None:
         head = data[:HEAD]
     else:
-        with open(str(path), "rb") as f:
+        with decode.opened(str(path)) as f:
             head = f.read(HEAD)
     if head.startswith(ZIP):
         return Document(path, "zip", Archive(Document(path, "zip", None, (), data).source), (), data)
     if head[:4] == b"PAR1":
-        with io.BytesIO(data) if data is not None else open(str(path), "rb") as f:
+        with io.BytesIO(data) if data is not None else decode.opened(str(path)) as f:
             names = decode.check_parquet(pa.PythonFile(f, mode="r")).names
         return Document(path, "parquet", None, tuple(names), data)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -216,7 +216,7 @@ def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
     if from_ != "json" and text[:1] == b"{" and jsontext.is_lines(doc.source, parse):
         return doc._replace(first=next(doc.rows())[1])
     with doc.source() as whole:
-        return doc._replace(kind="json", first=parse(whole.read()))
+        return doc._replace(kind="json", first=parse(whole.read(jsontext.LARGEST + 1)))
 
 
 def tabular(found: Attempts, doc: Document, choices: Choices, fallback: str | None) -> tuple[Tabular, int]:

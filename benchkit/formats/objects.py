@@ -110,7 +110,7 @@ def _ranges(path: str) -> list[tuple[int, int]]:
         while end < size:
             start = end
             file.seek(min(start + RANGE, size))
-            file.readline()
+            file.readline(jsontext.LARGEST)
             end = file.tell()
             out.append((start, end))
     return out

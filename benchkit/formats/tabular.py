@@ -27,6 +27,7 @@ from benchkit.wire import read_bytes
 HEAD = 1 << 16
 NARROW = 16  # columns; text of so many is worth a dictionary
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+BINARY = (b"PK", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 NOTHING = object()
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
@@ -82,12 +83,26 @@ class Tabular(NamedTuple):
 
 
 def unpacked(name: str | None) -> bytes | None:
-    """The unpacked bytes of standard input (None or '-'), a pipe or a packed file; None for a file to be opened."""
+    """The unpacked bytes of standard input (None or '-'), a pipe, or a packed file that is no text.
+
+    None for a file to be opened, by `decode.opened`.
+    """
     if name in (None, "-") or not can_reopen(str(name)):
         return decode.unpack(read_bytes(name))
     with open(str(name), "rb") as f:
         head = f.read(4)
-    return decode.unpack(read_bytes(name)) if not head or head.startswith(PACKED) else None
+    if not head:
+        return read_bytes(name)  # says that it is empty
+    if not head.startswith(PACKED):
+        return None
+    with decode.opened(str(name)) as f:
+        head = f.read(8)
+    return decode.unpack(read_bytes(name)) if head.startswith(BINARY) else None
+
+
+def _packed(name: str) -> bool:
+    with open(name, "rb") as f:
+        return f.read(4).startswith(PACKED)
 
 
 def open_source(
@@ -101,17 +116,17 @@ def open_source(
     if data is not None:
         head = data[:HEAD]
     else:
-        with open(str(name), "rb") as f:
+        with decode.opened(str(name)) as f:
             head = f.read(HEAD)
     kind = decode.choose(head, from_)
 
     def source() -> BinaryIO:
-        return io.BytesIO(data) if data is not None else open(str(name), "rb")
+        return io.BytesIO(data) if data is not None else decode.opened(str(name))
 
     if kind in ("csv", "tsv"):
         return [_csv(source, kind, where)]
     if kind in ("json", "ndjson"):
-        return [_json(source, from_, where, None if data is not None else str(name), value)]
+        return [_json(source, from_, where, None if data is not None or _packed(str(name)) else str(name), value)]
     if kind == "parquet":
         found = _parquet(source, where)
         if found is not None:
@@ -162,7 +177,7 @@ def _json(source: csvtext.Open, from_: str, where: str, path: str | None, value:
         return seen(objects.of_lines(source, path), lambda: seen(objects.of_lines(source), None))
     if value is NOTHING:
         with source() as f:
-            value = jsontext.parse(f.read())
+            value = jsontext.parse(f.read(jsontext.LARGEST + 1))
     rows, meta = jsontext.members(value, None)
     found = objects.of_rows(rows)
     schema = dict.fromkeys(found.kinds, pa.utf8())

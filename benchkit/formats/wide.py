@@ -10,6 +10,7 @@ import numpy as np
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices, used
+from benchkit.formats.coding import is_simple
 from benchkit.formats.columns import Roles
 from benchkit.formats.long import UNSCORED
 from benchkit.formats.tabular import Tabular, check_identifier
@@ -45,6 +46,9 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     nested = next((names[k] for k in cells if "nested" in tab.kinds.get(names[k], ())), None)
     if nested is not None:
         raise InputError(f"column '{nested}' holds lists or objects")
+    odd = next((names[k] for k in cells if not is_simple(tab.schema[names[k]])), None)
+    if odd is not None:
+        raise InputError(f"column '{odd}' holds {tab.schema[odd]} values; a cell is 0, 1, true, false, 3/4 or a rate")
     for column in (key, roles.cluster):
         if column:
             check_identifier(tab, column)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from benchkit.errors import InputError
 
 ZSTANDARD = 93  # APPNOTE.TXT 6.3.9, section 4.4.5
-LARGEST = 1 << 29  # bytes of one member, unpacked
+LARGEST = 1 << 29  # bytes of all members that are read from an archive, unpacked
 ENCRYPTED = 1  # of the flags, section 4.4.4
 LOCAL = struct.Struct("<4s5H3I2H")  # a member's local header; its name and extra field follow
 
@@ -32,7 +32,7 @@ class Archive:
     """
 
     def __init__(self, source: Callable[[], BinaryIO]) -> None:
-        self.source = source
+        self.source, self.left = source, LARGEST
         try:
             with source() as file, zipfile.ZipFile(file) as found:
                 self.members = {info.filename: info for info in found.infolist()}
@@ -46,12 +46,13 @@ class Archive:
         return list(self.members)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a member; InputError where it is damaged, encrypted, or larger than LARGEST."""
+        """The bytes of a member; InputError where it is damaged or encrypted, or more than LARGEST is read in all."""
         if self.counts[name] > 1:
             raise InputError(f"member {name} stands {self.counts[name]} times in the zip archive")
         info = self.members[name]
-        if info.file_size > LARGEST:
-            raise InputError(f"member {name}: more than {LARGEST >> 20} MiB")
+        self.left -= info.file_size
+        if self.left < 0:
+            raise InputError(f"member {name}: with it more than {LARGEST >> 20} MiB to read from the zip archive")
         if info.flag_bits & ENCRYPTED:
             raise InputError(f"member {name}: encrypted")
         try:
