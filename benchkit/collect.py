@@ -107,10 +107,10 @@ def collect(args: Namespace) -> Collected:
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
-    for left, why in ((unknown, "files not recognised and left out"), (taskless, "sources name no task: left out")):
-        if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            notes.append(f"{len(left)} {why}: {', '.join(left[:3])}{more}")
+    if unknown:
+        notes.append(f"{len(unknown)} files not recognised and left out: {_few(unknown)}")
+    if taskless:
+        notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
     told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [source(p, s.task)]]
@@ -185,8 +185,12 @@ def _said(source: _Source) -> str:
     return ", ".join([c.format, f"{c.rows} rows", f"{len(c.model)} cells", *extra])
 
 
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _other(task: OtherTask) -> str:
-    return f"left out: of task {', '.join(task.args)}" if task.args else "left out: it names no task"
+    return f"left out: of task {', '.join(task.args)}" if task.args else "left out: no task is named"
 
 
 def _tasks(found: list[_Source], others: set[str], args: Namespace) -> tuple[list[_Source], list[Cells]]:

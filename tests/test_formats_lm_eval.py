@@ -16,6 +16,7 @@ from hypothesis import given
 from native_files import attempts, damaged, reader, scores, survives, write
 
 from benchkit.errors import InputError
+from benchkit.formats.native import OtherTask
 
 STAMP = "2026-01-21T03-44-18.458309"
 GSM8K = {"filter_list": [{"name": "strict-match", "filter": []}, {"name": "flexible-extract", "filter": []}]}
@@ -138,8 +139,15 @@ class TestLayouts:
         whole = results("org/m", samples={"gsm8k": [row(0, acc=1.0)]})
         found = attempts(write(tmp_path / "a.json", whole))
         assert found and (found.model, found.task, scores(found)) == ("org/m", "gsm8k", {"0": [1]})
-        with pytest.raises(InputError, match="samples of 2 tasks in one file"):
-            attempts(write(tmp_path / "b.json", whole | {"samples": {"gsm8k": [], "arc_easy": []}}))
+        both = whole | {"samples": {"gsm8k": [row(0, acc=1.0)], "arc_easy": [row(0, acc=0.0, acc_norm=1.0)]}}
+        path = write(tmp_path / "b.json", both)
+        with pytest.raises(InputError, match=r"samples of several tasks \(gsm8k, arc_easy\): choose one with --task"):
+            attempts(path)
+        found = attempts(path, task="gsm8k")
+        assert found and (found.task, scores(found)) == ("gsm8k", {"0": [1]})
+        with pytest.raises(OtherTask) as other:
+            attempts(path, task="mmlu")
+        assert other.value.args == ("arc_easy", "gsm8k")
 
     def test_parquet(self, tmp_path: Path) -> None:
         """As published: no name of a task or a model, and a column that is null where a sample lacks it."""

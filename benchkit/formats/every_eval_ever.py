@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, inner, place, records, text
-from benchkit.formats.native import Attempts, Document, choose, identifier, number
+from benchkit.formats.native import Attempts, Document, choose, identifier, number, of_wanted
 
 NAME = "Every Eval Ever samples (*_samples.jsonl)"
 
@@ -43,11 +43,12 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         return None  # the aggregate results beside the samples
     runs: set[str] = set()
     samples = [_sample(n, row, runs) for n, row in records(doc)]
+    samples = of_wanted(samples, [s.name for s in samples], choices)
     labels = _labels(samples)
     chosen = choose(choices.metric, sorted(set(labels.values())), "--metric", "metric")
     kept = [s for s in samples if labels[s.name, s.result] == chosen]
     out = Attempts("every eval ever", settings=runs.pop() if len(runs) == 1 else None)
-    out.task = kept[0].name
+    out.of_task(kept[0].name, choices)
     for s in kept:
         out.add(s.item, s.score, attempt=s.attempt, model=s.model, error=s.failed, line=s.line)
     return out

@@ -14,7 +14,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, inner, members, text
-from benchkit.formats.native import Attempts, Document, choose, number
+from benchkit.formats.native import Attempts, Document, choose, number, of_wanted
 
 NAME = "Harbor and Terminal-Bench results (result.json a trial, results.json a run)"
 
@@ -60,7 +60,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     value = first(doc)
     folder = "" if doc.path is None else os.path.dirname(os.path.abspath(doc.path))
     if _is_trial(value):
-        out = _trials([(1, value)], choices.metric, os.path.basename(folder))
+        out = _trials([(1, value)], choices, os.path.basename(folder))
         out.folder = os.path.dirname(folder) or None  # <job>/<trial>/result.json
         return out
     if value.keys() >= BESIDE[0] and value.get("trial_results"):
@@ -68,32 +68,33 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         names = [text(trial, "trial_name", n) or "" for n, trial in trials]
         if any(os.path.isfile(os.path.join(folder, name, "result.json")) for name in names if name):
             return None
-        return _trials(trials, choices.metric, "")
+        return _trials(trials, choices, "")
     if _is_run(value):
         about = doc.sibling("run_metadata.json")
-        return _run(value["results"], about if isinstance(about, dict) else {})
+        return _run(value["results"], about if isinstance(about, dict) else {}, choices)
     if _is_old_trial(value):  # <run>/<task>/<trial>/results.json, which the run's own repeats
         up = os.path.join(os.pardir, os.pardir)
         if doc.path is not None and os.path.isfile(os.path.join(folder, up, "results.json")):
             return None
         about = doc.sibling(os.path.join(up, "run_metadata.json"))
-        out = _run([value], about if isinstance(about, dict) else {})
+        out = _run([value], about if isinstance(about, dict) else {}, choices)
         out.folder = os.path.normpath(os.path.join(folder, up)) if folder else None
         return out
     return None
 
 
-def _trials(trials: list[tuple[int, dict[str, Any]]], metric: str | None, folder: str) -> Attempts:
+def _trials(trials: list[tuple[int, dict[str, Any]]], choices: Choices, folder: str) -> Attempts:
     """Trials of one job. folder: that of a single trial, which has its name."""
+    trials = of_wanted(trials, [text(trial, "source") for _, trial in trials], choices)
     said = [_agent(trial) for _, trial in trials]
     models, settings = ({s[k] for s in said} for k in (0, 1))
     out = Attempts("harbor", settings=settings.pop() if len(settings) == 1 else None)
     out.model = models.pop() if len(models) == 1 else None
     sources = {text(trial, "source") for _, trial in trials}
-    out.task = sources.pop() if len(sources) == 1 else None
+    out.of_task(sources.pop() if len(sources) == 1 else None, choices)
     rewards = [inner(inner(trial, "verifier_result", n), "rewards", n) for n, trial in trials]
     found = sorted({key for reward in rewards for key in reward})
-    key = choose(metric, found, "--metric", "reward") if found else ""
+    key = choose(choices.metric, found, "--metric", "reward") if found else ""
     for (n, trial), (model, _), reward in zip(trials, said, rewards, strict=True):
         if "task_name" not in trial:
             raise InputError(f"row {n}: a trial without task_name")
@@ -124,9 +125,9 @@ def _failure(trial: dict[str, Any]) -> str | None:
     return next((k for k in kinds if k not in JUDGED), kinds[0] if kinds else None)
 
 
-def _run(trials: Any, about: dict[str, Any]) -> Attempts:
+def _run(trials: Any, about: dict[str, Any], choices: Choices) -> Attempts:
     out = Attempts("terminal-bench", text(about, "model_name"), text(about, "agent_name"))
-    out.task = text(about, "dataset_name")
+    out.of_task(text(about, "dataset_name"), choices)
     for n, row in members(trials, "trial"):
         score = number(row.get("is_resolved"), "is_resolved", n)
         mode = text(row, "failure_mode", n)

@@ -75,7 +75,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         return None
     model, task, settings = _run(doc)
     out = Attempts("helm", model, settings)
-    out.task = task
+    out.of_task(task, choices)
     names = dict.fromkeys((stat.split, stat.metric) for stat in _stats(doc))
     split, metric = _chosen(list(names), choices)
     rows: dict[tuple[str, int], int] = {}

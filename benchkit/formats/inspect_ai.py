@@ -37,16 +37,15 @@ def sniff(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    if doc.kind == "json":
-        log = doc.first
-        samples = log.get("samples") or []
-    else:
-        log, samples = _archive(doc.first)
+    log = doc.first if doc.kind == "json" else _header(doc.first)
     about = log.get("eval")
-    if not isinstance(about, dict) or not isinstance(samples, list):
+    if not isinstance(about, dict):
         raise InputError("a log without its eval and samples")
     out = Attempts("inspect", text(about, "model"), _settings(about))
-    out.task = text(about, "task")
+    out.of_task(text(about, "task"), choices)
+    samples = log.get("samples") or [] if doc.kind == "json" else _summaries(doc.first, log)
+    if not isinstance(samples, list):
+        raise InputError("a log without its eval and samples")
     kept: dict[tuple[str, str], dict[str, Any]] = {}
     for sample in samples:  # a sample that was retried may stand twice: the later one counts
         if not isinstance(sample, dict):
@@ -93,7 +92,9 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
         path = os.path.join(folder, name)
         try:
             if name.endswith(".eval"):
-                later, samples = _archive(Archive(doc._replace(path=path, data=None).source))
+                archive = Archive(doc._replace(path=path, data=None).source)
+                later = _header(archive)
+                samples = _summaries(archive, later)
             else:
                 later = doc.sibling(name)
                 samples = later.get("samples") or [] if isinstance(later, dict) else []
@@ -105,9 +106,16 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
     return False
 
 
-def _archive(archive: Archive) -> tuple[dict[str, Any], list[Any]]:
+def _header(archive: Archive) -> dict[str, Any]:
+    """The log but for its samples."""
     start = "header.json" if "header.json" in archive.counts else "_journal/start.json"
     log = parse(archive.read(start), f"{start}: ")
+    if not isinstance(log, dict):
+        raise InputError(f"{start}: no object")
+    return log
+
+
+def _summaries(archive: Archive, log: dict[str, Any]) -> list[Any]:
     names = ["summaries.json"] if "summaries.json" in archive.counts else _journal(archive.names)
     samples: list[Any] = []
     for name in names:
@@ -115,11 +123,9 @@ def _archive(archive: Archive) -> tuple[dict[str, Any], list[Any]]:
         if not isinstance(found, list):
             raise InputError(f"{name}: no list of samples")
         samples += found
-    if not isinstance(log, dict):
-        raise InputError(f"{start}: no object")
     if log.get("invalidated"):
         _invalidate(archive, samples)
-    return log, samples
+    return samples
 
 
 def _invalidate(archive: Archive, samples: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
-from benchkit.formats.native import Attempts, Document, choose, identifier, number
+from benchkit.formats.native import Attempts, Document, choose, identifier, number, of_wanted
 
 NAME = "itemeval gradings (gradings_long.parquet)"
 
@@ -26,16 +26,17 @@ def sniff(doc: Document) -> bool:
 def read(doc: Document, choices: Choices) -> Attempts | None:
     columns = [c for c in dict.fromkeys((*NEEDED, *GRADER, *GENERATION)) if c in doc.columns]
     read = {c: parquet.values(doc, c) for c in columns}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*read.values(), strict=True)]
-    graders = [_words(row, GRADER) or "none" for row in rows]
+    rows = [(n, dict(zip(columns, row, strict=True))) for n, row in enumerate(zip(*read.values(), strict=True), 1)]
+    rows = of_wanted(rows, read["study"], choices)
+    graders = [_words(row, GRADER) or "none" for _, row in rows]
     grader = choose(choices.scorer, sorted(set(graders)), "--scorer", "scorer")
-    kept = [(n, row) for n, (row, g) in enumerate(zip(rows, graders, strict=True), 1) if g == grader]
+    kept = [numbered for numbered, g in zip(rows, graders, strict=True) if g == grader]
     conditions: dict[str, dict[str, None]] = {}
     for n, row in kept:
         conditions.setdefault(identifier(row["model"], "model", n), {})[_words(row, GENERATION)] = None
     out = Attempts("itemeval")
     studies = {row["study"] for _, row in kept if isinstance(row["study"], str)}
-    out.task = studies.pop() if len(studies) == 1 else None
+    out.of_task(studies.pop() if len(studies) == 1 else None, choices)
     for n, row in kept:
         model = identifier(row["model"], "model", n)
         if len(conditions[model]) > 1:  # one model asked in several ways

@@ -45,9 +45,9 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if doc.kind == "json":
         return None  # results beside the details
     named = FILE.search(os.path.basename(doc.path or ""))
-    model, settings = _model(doc, named["date"]) if named else (None, None)
-    out = Attempts("lighteval", model, settings)
-    out.task = named["task"] if named else None
+    out = Attempts("lighteval")
+    out.of_task(named["task"] if named else None, choices)
+    out.model, out.settings = _model(doc, named["date"]) if named else (None, None)
     folder = os.path.dirname(os.path.abspath(doc.path or ""))
     if named and os.path.basename(folder) == named["date"]:
         out.folder = os.path.dirname(folder)

@@ -48,7 +48,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         return None
     named = FILE.match(os.path.basename(doc.path or ""))
     out = Attempts("livecodebench", settings=f"n={named['n']}, temperature={named['temperature']}" if named else None)
-    out.task = named["scenario"] if named else None
+    out.of_task(named["scenario"] if named else None, choices)
     for n, row in members(doc.first, "row"):
         item, graded = _item(row, n), _list(row, "graded_list", n)
         answers = max(len(_list(row, "output_list", n)), len(graded))

@@ -25,7 +25,7 @@ from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import inner, members, text
-from benchkit.formats.native import Attempts, Document, choose, identifier, number
+from benchkit.formats.native import Attempts, Document, choose, identifier, number, of_wanted
 
 NAME = "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)"
 
@@ -36,8 +36,9 @@ OWN = {
 HARNESS = {"doc_id", "doc", "resps", "filtered_resps"}
 LMMS = {"doc_id", "target", "filtered_resps", "doc_hash"}
 RESULTS = {"results", "configs", "versions"}
-FILE = re.compile(r"samples_(?P<task>.+)_(?P<stamp>\d{4}-\d{2}-\d{2}T[\d.:-]+)\.jsonl?$")
-LMMS_FILE = re.compile(r"(?P<stamp>\d{8}_\d{6})_samples_(?P<task>.+)\.jsonl?$")
+PACKED = r"(?:\.gz|\.zst)*$"
+FILE = re.compile(rf"samples_(?P<task>.+)_(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T[\d.:-]+)\.jsonl?{PACKED}")
+LMMS_FILE = re.compile(rf"(?P<stamp>\d{{8}}_\d{{6}})_samples_(?P<task>.+)\.jsonl?{PACKED}")
 ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")  # that name a model, in the harness's order
 
 
@@ -64,12 +65,14 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         return _whole(doc.first, choices)
     name = os.path.basename(doc.path or "")
     named = FILE.search(name) or LMMS_FILE.search(name)
-    stamp = named["stamp"] if named else None
-    results = _results(doc, stamp)
-    out = Attempts("lm-eval samples", _model(results), f"results of {stamp}" if stamp else None)
-    configs = inner(results, "configs")
-    stem = name.split(".json")[0]
-    out.task = named["task"] if named else max((t for t in configs if stem.endswith(f"_{t}")), key=len, default=None)
+    out = Attempts("lm-eval samples", settings=f"results of {named['stamp']}" if named else None)
+    if named:
+        out.of_task(named["task"], choices)
+    results = _results(doc, named["stamp"] if named else None)
+    out.model, configs = _model(results), inner(results, "configs")
+    if not named:
+        stem = name.split(".json")[0]
+        out.of_task(max((t for t in configs if stem.endswith(f"_{t}")), key=len, default=None), choices)
     return _samples(out, _rows(doc), configs.get(out.task or ""), choices)
 
 
@@ -98,11 +101,12 @@ def _checked(rows: Any) -> list[tuple[int, dict[str, Any]]]:
 def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
     """Results that hold the samples too, as simple_evaluate returns them."""
     tasks = inner(results, "samples")
-    if len(tasks) > 1:
-        raise InputError(f"samples of {len(tasks)} tasks in one file: write a file a task, as --log_samples does")
-    (task, rows), *_ = tasks.items()
+    found = of_wanted(list(tasks.items()), list(tasks), choices)
+    if len(found) > 1:
+        raise InputError(f"samples of several tasks ({', '.join(tasks)}): choose one with --task")
+    (task, rows), *_ = found
     out = Attempts("lm-eval samples", _model(results))
-    out.task = task
+    out.of_task(task, choices)
     return _samples(out, _checked(rows), inner(results, "configs").get(task), choices)
 
 

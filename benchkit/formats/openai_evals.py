@@ -41,7 +41,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             events.append((n, sample, text(row, "type", n) or "", data))
     if len(specs) > 1:
         raise InputError(f"{len(specs)} runs in one file: a run is a file of its own")
-    out = _attempts(specs[0] if specs else {})
+    out = _attempts(specs[0] if specs else {}, choices)
     metric = _metric(events, choices)
     scored = set()
     for n, sample, event, data in events:
@@ -78,7 +78,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def _attempts(spec: dict[str, Any]) -> Attempts:
+def _attempts(spec: dict[str, Any], choices: Choices) -> Attempts:
     """An empty result with the model, the eval and the run. Before completion_fns, models stood in model_names."""
     found = spec.get("completion_fns") or inner(spec, "model_names").get("completions") or text(spec, "model_name")
     names = [found] if isinstance(found, str) else found
@@ -86,5 +86,5 @@ def _attempts(spec: dict[str, Any]) -> Attempts:
         raise InputError(f"completion_fns is {kind(found)}, not a list of models")
     run = text(spec, "run_id")
     out = Attempts("openai evals", ",".join(names) if names else None, f"run {run}" if run else None)
-    out.task = text(spec, "eval_name")
+    out.of_task(text(spec, "eval_name"), choices)
     return out

@@ -30,11 +30,11 @@ def sniff(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    out = Attempts("opencompass")
+    out.of_task(_dataset(doc.path), choices)
     details = list(members(_examples(doc.first["details"]), "example"))
     found = [v for v in VERDICTS if any(v in d for _, d in details)]
     verdict = choose(choices.metric, found, "--metric", "metric")
-    out = Attempts("opencompass")
-    out.task = _dataset(doc.path)
     for n, detail in details:
         values: Any = detail.get(verdict)
         values = values if isinstance(values, list) else [values]

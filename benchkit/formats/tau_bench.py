@@ -33,7 +33,7 @@ def sniff(doc: Document) -> bool:
 
 def _is_run(value: dict[str, Any]) -> bool:
     runs = value.get("simulations") or value.get("simulation_index")
-    if not isinstance(runs, list):
+    if not isinstance(runs, list) or not runs:
         return "simulations" in value and {"info", "tasks"} <= value.keys()
     return isinstance(runs[0], dict) and {"task_id", "trial"} <= runs[0].keys()
 
@@ -59,7 +59,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     agent = inner(info, "agent_info")
     model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model")
     out = Attempts("tau2-bench", model, _settings(agent, inner(info, "user_info")))
-    out.task = text(inner(info, "environment_info"), "domain_name")
+    out.of_task(text(inner(info, "environment_info"), "domain_name"), choices)
     runs = doc.first.get("simulations") or doc.first.get("simulation_index") or []
     return _simulations(out, runs, indexed=not doc.first.get("simulations"))
 
