@@ -57,7 +57,7 @@ class TestColumns:
             assert len(kinds) > 1 or found.kinds[name] <= {"text", "flag", "whole", "number", "null"}
 
     def test_records(self) -> None:
-        assert list(of_rows([{"a": 1}, {"b": [2]}]).records()) == [[1, None], [None, [2]]]
+        assert list(of_rows([{"a": 1}, {"b": [2]}]).records()) == [{"a": 1}, {"b": [2]}]
 
     def test_very_many_columns(self) -> None:
         found = of_rows([{f"q{k}-{j}": 1 for j in range(40)} for k in range(40)])

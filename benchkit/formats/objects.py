@@ -45,7 +45,7 @@ class Objects(NamedTuple):
     """
 
     batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-    records: Callable[[], Iterator[Sequence[Any]]]
+    records: Callable[[], Iterator[dict[str, Any]]]
     line: Callable[[int], int]
     kinds: Kinds
 
@@ -81,7 +81,7 @@ def of_lines(source: Open, path: str | None = None) -> Objects:
                 kinds.setdefault(name, set()).update(later.get(name, ()))
             yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
-    def records() -> Iterator[Sequence[Any]]:
+    def records() -> Iterator[dict[str, Any]]:
         raise LateColumn("columns that may begin late")
 
     return Objects(batches, records, line, kinds)
@@ -96,9 +96,8 @@ def _looked_at(blocks: Callable[[], Iterator[Block]], line: Callable[[int], int]
         for block in blocks():
             yield pa.RecordBatch.from_arrays([_column(block, n) for n in names], names=list(names))
 
-    def records() -> Iterator[Sequence[Any]]:
-        for row in chain.from_iterable(blocks()):
-            yield [row.get(n) for n in kinds]
+    def records() -> Iterator[dict[str, Any]]:
+        return chain.from_iterable(blocks())
 
     return Objects(batches, records, line, kinds)
 

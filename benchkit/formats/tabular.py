@@ -37,15 +37,15 @@ class Tabular(NamedTuple):
     """One source as columns. Fields of CSV are text; other formats keep their types.
 
     `batches(names)` gives the rows anew at each call, as record batches of exactly these columns. `records()` gives
-    them as lists of Python values in the order of `schema`, for tables of very many columns. `schema`: the type of each
-    column; text for JSON, whose batches may differ in type. `line` maps a row's index to the number that messages give
-    it. `meta` is benchkit's own metadata, where the source is one of its tables. `kinds`: what kinds of values a
-    column holds, where its type does not tell. `whole`: of a source of which only the beginning was looked at, the same
-    looked at to its end; `kinds` then grow as it is read, and a column that begins late is a LateColumn.
+    them as Python values in the order of `schema`, or as JSON objects, for tables of very many columns. `schema`: the
+    type of each column; text for JSON, whose batches may differ in type. `line` maps a row's index to the number that
+    messages give it. `meta` is benchkit's own metadata, where the source is one of its tables. `kinds`: what kinds of
+    values a column holds, where its type does not tell. `whole`: of a source of which only the beginning was looked at,
+    the same looked at to its end; `kinds` then grow as it is read, and a column that begins late is a LateColumn.
     """
 
     batches: Batches
-    records: Callable[[], Iterator[Sequence[Any]]]
+    records: Callable[[], Iterator[Sequence[Any] | dict[str, Any]]]
     schema: dict[str, pa.DataType]
     line: Line
     format: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from benchkit.errors import InputError
-from benchkit.formats.cells import Cells, Choices, used
+from benchkit.formats.cells import Cells, Choices, Ints, used
 from benchkit.formats.coding import is_simple
 from benchkit.formats.columns import Roles
 from benchkit.formats.long import UNSCORED
@@ -41,53 +42,84 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     assert key is not None
     if roles.cluster and role == "model":
         raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
-    names = tab.names
-    cells = [k for k, n in enumerate(names) if n.strip() and n not in (key, roles.cluster)]
-    nested = next((names[k] for k in cells if "nested" in tab.kinds.get(names[k], ())), None)
-    if nested is not None:
-        raise InputError(f"column '{nested}' holds lists or objects")
-    odd = next((names[k] for k in cells if not is_simple(tab.schema[names[k]])), None)
-    if odd is not None:
-        raise InputError(f"column '{odd}' holds {tab.schema[odd]} values; a cell is 0, 1, true, false, 3/4 or a rate")
-    for column in (key, roles.cluster):
-        if column:
-            check_identifier(tab, column)
-    at, cluster_at = names.index(key), names.index(roles.cluster) if roles.cluster else None
-    pick = itemgetter(*cells) if len(cells) > 1 else lambda values: [values[cells[0]]]
+    columns = _columns(tab, key, roles.cluster)
     meanings = _Meanings(choices.attempts)
     rows: dict[str, int] = {}
     clusters: list[str | None] = []
-    found: list[np.ndarray[Any, np.dtype[np.int32]]] = []
-    for n, values in enumerate(tab.records()):
-        name = _identifier(values[at])
+    places, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for n, (name, cluster, place, values) in enumerate(_rows(tab, key, roles.cluster, columns)):
         if name is None:
             raise InputError(f"row {tab.line(n)}: the {role} is missing")
         if name in rows:
             raise InputError(f"rows {tab.line(rows[name])} and {tab.line(n)}: {role} '{name}' stands twice")
         rows[name] = n
-        clusters.append(None if cluster_at is None else _identifier(values[cluster_at]))
+        clusters.append(cluster)
         try:
-            found.append(np.fromiter(map(meanings.__getitem__, pick(values)), np.int32, len(cells)))
+            codes = np.fromiter(map(meanings.__getitem__, values), np.int32, len(values))
         except ValueError:
-            for k in cells:
-                try:
-                    meanings[values[k]]
-                except ValueError as e:
-                    raise InputError(f"row {tab.line(n)}, column '{names[k]}': {e}") from None
-    codes = np.concatenate([np.zeros(0, np.int32), *found])
-    filled = np.flatnonzero(codes != EMPTY)
-    codes, width = codes[filled], max(len(cells), 1)
-    own, others = used(list(rows), filled // width), used([names[k] for k in cells], filled % width)
-    own_codes, other_codes = own.codes[filled // width], others.codes[filled % width]
-    of_row = dict(zip(rows, clusters, strict=True))
+            raise _fault(tab, n, columns, place, values, meanings) from None
+        filled = codes != EMPTY
+        places.append(place[filled] + n * len(columns))
+        found.append(codes[filled])
+    place, codes = np.concatenate(places), np.concatenate(found)
+    row, column = np.divmod(place, len(columns))
+    own, others = used(list(rows), row), used(columns, column)
     attempts, correct = np.array(meanings.attempts, np.int64)[codes], np.array(meanings.correct, np.float64)[codes]
-    rest = (attempts, correct, np.full(len(codes), -1, np.int64))
+    sums = (attempts, correct, np.full(len(codes), -1, np.int64))
+    about = (f"wide{'' if role == 'model' else ', transposed'} ({tab.format})", len(rows), tab.where)
     if role == "model":
         none: list[str | None] = [None] * len(others.names)
-        return Cells(own.names, others.names, none, own_codes, other_codes, *rest, f"wide ({tab.format})", len(rows),
-                     tab.where)  # fmt: skip
-    return Cells(others.names, own.names, [of_row[name] for name in own.names], other_codes, own_codes, *rest,
-                 f"wide, transposed ({tab.format})", len(rows), tab.where)  # fmt: skip
+        return Cells(own.names, others.names, none, own.codes[row], others.codes[column], *sums, *about)
+    of_row = dict(zip(rows, clusters, strict=True))
+    return Cells(others.names, own.names, [of_row[name] for name in own.names], others.codes[column], own.codes[row],
+                 *sums, *about)  # fmt: skip
+
+
+def _columns(tab: Tabular, key: str, cluster: str | None) -> list[str]:
+    """The columns of cells; InputError where one can't hold results, or `key` and `cluster` no identifiers."""
+    columns = [n for n in tab.names if n.strip() and n not in (key, cluster)]
+    for name in columns:
+        if "nested" in tab.kinds.get(name, ()):
+            raise InputError(f"column '{name}' holds lists or objects")
+        if not is_simple(tab.schema[name]):
+            kind = tab.schema[name]
+            raise InputError(f"column '{name}' holds {kind} values; a cell is 0, 1, true, false, 3/4 or a rate")
+    if not columns:
+        raise InputError(f"no column beside '{key}' has a name")
+    for name in (key, cluster) if cluster else (key,):
+        check_identifier(tab, name)
+    return columns
+
+
+def _rows(
+    tab: Tabular, key: str, cluster: str | None, columns: list[str]
+) -> Iterator[tuple[str | None, str | None, Ints, Sequence[Any]]]:
+    """The name and the cluster of each row, which of the columns it has, and its cells."""
+    names = tab.names
+    every = np.arange(len(columns))
+    at = {name: k for k, name in enumerate(columns)}
+    cells = [k for k, name in enumerate(names) if name in at]
+    pick = itemgetter(*cells) if len(cells) > 1 else lambda row: (row[cells[0]],)
+    own, group = names.index(key), names.index(cluster) if cluster else None
+    for row in tab.records():
+        if isinstance(row, dict):
+            has = [name for name in row if name in at]
+            place = np.fromiter(map(at.__getitem__, has), np.int64, len(has))
+            yield _text(row.get(key)), _text(row.get(cluster)) if cluster else None, place, [row[name] for name in has]
+        else:
+            yield _text(row[own]), None if group is None else _text(row[group]), every, pick(row)
+
+
+def _fault(
+    tab: Tabular, n: int, columns: list[str], place: Ints, values: Sequence[Any], meanings: _Meanings
+) -> InputError:
+    """What is wrong with the first cell of a row that is no result."""
+    for k, value in sorted(zip(place.tolist(), values, strict=True), key=itemgetter(0)):
+        try:
+            meanings[value]
+        except ValueError as e:
+            return InputError(f"row {tab.line(n)}, column '{columns[k]}': {e}")
+    raise AssertionError
 
 
 class _Meanings(dict[Any, int]):
@@ -113,7 +145,7 @@ class _Meanings(dict[Any, int]):
         return self[value]
 
 
-def _identifier(value: Any) -> str | None:
+def _text(value: Any) -> str | None:
     """A name as text, None where it is missing."""
     return None if value is None or value == "" else str(value)
 
