@@ -43,6 +43,7 @@ check: lint test  ## lint and test
 
 bench: venv $(if $(PEERS),bench/venv/.ready)  ## time the commands and the sampler, into bench/; PEERS=1: beside other software, an hour
 	$(BIN)/python tests/bench.py
+	$(BIN)/python tests/bench_matrix.py $(if $(PEERS),--python bench/venv/bin/python)
 	$(BIN)/python tests/bench_irt.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
 	$(BIN)/python tests/bench_tests.py --python $(if $(PEERS),bench/venv/bin/python,$(BIN)/python)
 

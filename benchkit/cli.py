@@ -446,8 +446,8 @@ def status(args: argparse.Namespace, unmet: Sequence[str]) -> int:
 def imports() -> Iterator[None]:
     """Stands around a command's heavy imports: SIGINT does after them what it did before.
 
-    polars takes the signal over when it is imported, and then swallows it or prints a traceback. An interrupt in
-    between is held back until its action is restored.
+    A library may take the signal over when it is imported, as polars does, and then swallow it or print a traceback;
+    none that is used now does. An interrupt in between is held back until its action is restored.
     """
     action = signal.getsignal(signal.SIGINT)
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

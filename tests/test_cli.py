@@ -225,7 +225,7 @@ class TestSignals:
 
     @pytest.mark.parametrize("command", (*COMMANDS, "bk-fill choose"))
     def test_an_interrupt_while_the_input_is_awaited(self, command: str, tmp_path: Path) -> None:
-        """Whatever was imported before, polars above all, SIGINT has its default action and is not held back."""
+        """Whatever was imported before, SIGINT has its default action and is not held back."""
         p = self.start(command, tmp_path)
         bit = 1 << (signal.SIGINT - 1)
         for _ in range(200):  # until everything is imported: the interrupt is held back at first, then no more
