@@ -19,6 +19,7 @@ from benchkit.formats.merge import merge, source
 from benchkit.formats.native import OtherTask, look, tabular
 from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
 from benchkit.tables import RATES, doubts
+from benchkit.text import count
 
 MANY = 64  # files, and
 LARGE = 1 << 23  # bytes of all of them, that are worth processes of their own
@@ -108,7 +109,7 @@ def collect(args: Namespace) -> Collected:
     notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
     if unknown:
-        notes.append(f"{len(unknown)} files not recognised and left out: {_few(unknown)}")
+        notes.append(f"{count(len(unknown), 'file')} not recognised and left out: {_few(unknown)}")
     if taskless:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     if any(h != histories[0] for h in histories):
