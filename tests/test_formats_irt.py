@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 from native_files import attempts, damaged, reader, scores, survives, write
 
 from benchkit.errors import InputError
+from benchkit.formats import Choices
+from benchkit.formats import read as read_table
 from benchkit.formats.columns import recognise
+from benchkit.formats.tabular import Tabular
 
 RESPONSES = [
     {"subject_id": "pedro", "responses": {"q1": 1, "q2": 0, "q3": None}},
@@ -128,3 +132,82 @@ class TestLongTables:
             assert "response" not in found and "item_id" not in found and "subject_id" not in found
         assert recognise(["id", "item", "resp", "model"], {}).model == "model"
         assert recognise(["id", "item", "resp", "score"], {}).score == "score"
+
+
+class TestConditions:
+    """Columns whose values tell rows of one model and item apart: test_condition of measurement-db, wave and rater."""
+
+    HEAD = "subject_id,item_id,trial,test_condition,response\n"
+
+    def test_one_is_chosen_and_rows_of_others_are_as_if_they_were_not_there(self, sh: Shell) -> None:
+        text = f"{self.HEAD}a,q1,1,shots=0,1\na,q1,1,shots=5,0\na,q2,1,shots=5,?\na,q2,1,shots=0,1\na,q3,1,,0\n"
+        said = sh("bk-matrix -t csv", stdin=text.encode(), rc=2).err
+        assert said.endswith("several test_conditions (none, shots=0, shots=5): choose one with --split\n")
+        document = json.loads(sh("bk-matrix --split shots=0 -t json", stdin=text.encode()).out)
+        assert [(r["item"], r["correct"]) for r in document["responses"]] == [("q1", 1), ("q2", 1)]
+        (source,) = document["sources"]
+        assert (source["rows"], source["skipped"]) == (2, {"row of another test_condition": 3})
+        assert sh("bk-matrix --split none -t csv", stdin=text.encode()).out.split()[1:] == [b"a,q3,1,0,"]
+        assert "row 4: response ('?') is no score" in sh("bk-matrix --split shots=5", stdin=text.encode(), rc=2).err
+        said = sh("bk-matrix --split x", stdin=text.encode(), rc=2).err
+        assert "no test_condition 'x' (found: none, shots=0, shots=5)" in said
+
+    @pytest.mark.parametrize(
+        "rows",
+        (
+            "a,q1,1,x,1\nb,q1,1,y,0\n",  # no pair has several
+            "a,q1,1,,1\na,q1,2,,0\n",
+            "a,q1,1,x,1\na,q1,2,x,0\n",
+        ),
+    )
+    def test_no_choice_is_needed_where_no_pair_has_several(self, sh: Shell, rows: str) -> None:
+        assert (
+            sum(float(r.split(b",")[2]) for r in sh("bk-matrix -t csv", (self.HEAD + rows).encode()).out.split()[1:])
+            == 2
+        )
+
+    def test_attempts_under_other_conditions_are_not_added_up(self, sh: Shell) -> None:
+        """Their numbers differ, so that no attempt stands twice."""
+        text = f"{self.HEAD}a,q1,1,x,1\na,q1,2,y,0\n"
+        assert "several test_conditions (x, y)" in sh("bk-matrix", stdin=text.encode(), rc=2).err
+        assert sh("bk-matrix --duplicates first -t csv", stdin=text.encode()).out.split()[1:] == [b"a,q1,2,1,"]
+
+    def test_a_column_that_says_nothing_needs_none(self, sh: Shell) -> None:
+        """The choice is for other files of the same call."""
+        assert sh("bk-matrix --split x -t csv", stdin=f"{self.HEAD}a,q1,1,,1\n".encode()).out.split()[1:] == [
+            b"a,q1,1,1,"
+        ]
+
+    def test_two_columns(self, sh: Shell) -> None:
+        text = "id,item,resp,wave,rater\n" + "".join(
+            f"a,q,{int(w == 2 and r == 'y')},{w},{r}\n" for w in (1, 2) for r in "xy"
+        )
+        assert "several waves (1, 2): choose one with --split" in sh("bk-matrix", stdin=text.encode(), rc=2).err
+        said = sh("bk-matrix --split 2", stdin=text.encode(), rc=2).err
+        assert "several raters (x, y): choose one with --scorer" in said
+        for rater, score in (("x", 0), ("y", 1)):
+            got = sh(f"bk-matrix --split 2 --scorer {rater} -t csv", stdin=text.encode()).out.split()
+            assert got[1:] == [f"a,q,1,{score},".encode()]
+
+    @settings(max_examples=50)
+    @given(
+        st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("qr"), st.sampled_from(["", "x", "y"])), max_size=9)
+    )
+    def test_asked_for_exactly_where_a_pair_has_several(self, keys: list[tuple[str, str, str]]) -> None:
+        """Against the definition, with batches of one row as well."""
+        keys = list(dict.fromkeys(keys))
+        several = len({(s, i) for s, i, _ in keys}) < len(keys)
+        names = ["subject_id", "item_id", "test_condition"]
+        for size in (1, 9):
+            parts = [keys[k : k + size] for k in range(0, len(keys), size)]
+            batches = [pa.RecordBatch.from_pylist([dict(zip(names, k, strict=True)) | {"response": 1} for k in part])
+                       for part in parts]  # fmt: skip
+            schema = dict.fromkeys(names, pa.utf8()) | {"response": pa.int64()}
+            tab = Tabular(
+                lambda n, b=batches: (x.select(list(n)) for x in b), list, schema, lambda i: i, "x", "x", {}, [], {}
+            )  # type: ignore[misc, arg-type]
+            try:
+                cells = read_table(tab, Choices({}))
+                assert not several and cells.attempts.sum() == len(keys)
+            except InputError as e:
+                assert several and "choose one with --split" in str(e)

@@ -20,17 +20,19 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Role -> column names, without regard to case. `correct` is a score of one attempt, or a sum beside `attempts`."""
 
 LAYOUTS: tuple[dict[str, str], ...] = (
-    {"model": "subject_id", "item": "item_id", "score": "response", "attempt": "trial"},  # measurement-db
-    {"model": "id", "item": "item", "score": "resp"},  # Item Response Warehouse
-)
-"""Names that say too little alone, and play their roles where they stand together."""
+    {"model": "subject_id", "item": "item_id", "score": "response", "attempt": "trial",
+     "split": "test_condition"},  # measurement-db
+    {"model": "id", "item": "item", "score": "resp", "split": "wave", "scorer": "rater"},  # Item Response Warehouse
+)  # fmt: skip
+"""Names that say too little alone, and play their roles where they stand together. `split` and `scorer` are columns of
+which a pair may hold several values: the options of these names choose one."""
 
 KNOWN = frozenset(chain(chain.from_iterable(NAMES.values()), *(layout.values() for layout in LAYOUTS)))
 """All of these names, in lower case."""
 
 
 class Roles(NamedTuple):
-    """The column that plays each role, or None."""
+    """The column that plays each role, or None. choices: option -> the column of which it chooses a value."""
 
     model: str | None
     item: str | None
@@ -39,6 +41,7 @@ class Roles(NamedTuple):
     attempts: str | None
     correct: str | None
     cluster: str | None
+    choices: dict[str, str] = {}  # noqa: RUF012
 
 
 def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
@@ -81,7 +84,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         several = candidates.get(role, [])
         if len(several) > 1:
             raise InputError(f"columns {' and '.join(several)} could be the {role}: choose with --{role}-col")
-    return Roles(**found)
+    return Roles(**found, choices={role: name for role, name in told.items() if role not in NAMES})
 
 
 def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:
@@ -89,7 +92,7 @@ def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:
     lower = {n.strip().lower(): n for n in names}
     for layout in LAYOUTS:
         there = {role: lower[name] for role, name in layout.items() if name in lower}
-        strange = {name for role in layout for name in NAMES[role]} - set(layout.values())
+        strange = {name for role in layout for name in NAMES.get(role, ())} - set(layout.values())
         if {"model", "item", "score"} <= there.keys() and not strange & lower.keys():
             return {role: name for role, name in there.items() if name not in told.values()} | told
     return told

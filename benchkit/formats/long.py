@@ -17,8 +17,9 @@ from benchkit.formats.cells import Cells, Choices, Named, Names, used
 from benchkit.formats.clusters import of_items
 from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_simple, is_text
 from benchkit.formats.columns import Roles
+from benchkit.formats.native import choose
 from benchkit.formats.tabular import Tabular, check_identifier
-from benchkit.formats.tally import Sums, Tally
+from benchkit.formats.tally import Pairs, Sums, Tally
 
 UNSCORED = ("", "na", "n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
@@ -37,7 +38,8 @@ class Rows(NamedTuple):
     """A batch of rows, arrays of shape (rows,).
 
     start: the index of the first among all rows. model, item: codes, -1 where missing. score: NaN where there is none.
-    none: the attempt has no score. columns: as they came.
+    none: the attempt has no score. columns: as they came. others: how many rows are not of the values that were chosen;
+    those are as if they were empty.
     """
 
     start: int
@@ -46,6 +48,7 @@ class Rows(NamedTuple):
     score: Array
     none: Flags
     columns: dict[str, pa.Array]
+    others: int
 
 
 class Reading:
@@ -56,7 +59,8 @@ class Reading:
         self.tab = tab
         self.names = {
             role: name for role in ("model", "item", "score", "attempt", "cluster") if (name := getattr(roles, role))
-        }
+        } | roles.choices
+        self.only: dict[str, str] = {}  # role -> the value that was chosen
         self.models, self.items = Codes(), Codes()
         kind = tab.schema[roles.attempt] if roles.attempt else pa.null()
         if not (is_simple(kind) or pa.types.is_date(kind) or "nested" in tab.kinds.get(roles.attempt or "", ())):
@@ -79,8 +83,14 @@ class Reading:
             columns = {role: batch.column(name) for role, name in self.names.items()}
             model, item = self.models.of(columns["model"]), self.items.of(columns["item"])
             score, none = scores(columns["score"], self.names["score"])
+            others = 0
+            for role, value in self.only.items():
+                other = ~_is(columns[role], value) & ((model >= 0) | (item >= 0) | ~none)
+                model, item, none = np.where(other, -1, model), np.where(other, -1, item), none | other
+                score = np.where(other, np.nan, score)
+                others += int(other.sum())
             if len(batch):
-                yield Rows(start, model, item, score, none, columns)
+                yield Rows(start, model, item, score, none, columns, others)
             start += len(batch)
 
 
@@ -102,22 +112,26 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Add the attempts up by model and item, in one pass; raise InputError where that would lose or guess.
 
     Errors: an identifier is missing, a score is no number in [0,1], an attempt has no score (and `choices.unscored`
-    doesn't say what that means), an attempt stands twice (and `choices.duplicates` doesn't say which counts).
+    doesn't say what that means), an attempt stands twice (and `choices.duplicates` doesn't say which counts), a pair
+    has rows of several conditions (and `choices` doesn't say of which).
     """
     if choices.attempts is not None:
         raise InputError("--attempts is for rates in a wide table; here a row is one attempt")
     reading = Reading(tab, roles)
+    for option, column in roles.choices.items():
+        _choose(reading, option, column, choices)
     chosen = _chosen(reading, choices) if choices.duplicates in ("first", "last") else None
     unnamed, invalid, unscored = Faults(), Faults(), Faults()
     tally, clusters = Tally(), Codes()
     pairs: set[tuple[int, int]] = set()
-    read = repeated = 0
+    read = repeated = others = 0
     shown = ""
     for rows in reading.rows():
         missing = (rows.model < 0) | (rows.item < 0)
         blank = (rows.model < 0) & (rows.item < 0) & rows.none
         outside = ~rows.none & ~((rows.score >= 0) & (rows.score <= 1))
         read += len(missing) - int(blank.sum())
+        others += rows.others
         unnamed.add(missing & ~blank, rows.start)
         if not invalid.count and outside.any():
             shown = _shown(rows, int(np.flatnonzero(outside)[0]))
@@ -152,13 +166,59 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     if choices.duplicates is None and sums.again.any():
         _check_duplicates(reading, sums, drop=choices.unscored == "drop")
     skipped = {"attempt that stands twice": repeated} if repeated else {}
+    if others:
+        skipped[f"row of another {' or '.join(roles.choices[option] for option in reading.only)}"] = others
     models, items = used(reading.models.names, sums.model), used(reading.items.names, sums.item)
-    found = of_items((reading.items.names[j], clusters.names[c] if c >= 0 else None) for j, c in sorted(pairs))
+    found = _clusters(pairs, reading.items.names, clusters.names)
     return Cells(
         models.names, items.names, [found.get(name) for name in items.names], models.codes[sums.model],
         items.codes[sums.item], sums.attempts, sums.correct, sums.numbers, f"long ({tab.format})", read, tab.where,
         unscored.count, skipped=skipped, named=partial(_named, reading, models, items) if roles.attempt else None,
     )  # fmt: skip
+
+
+def _choose(reading: Reading, option: str, column: str, choices: Choices) -> None:
+    """Restrict the rows to one value of a column, where that is wanted, or needed because a pair has several."""
+    found: set[str] = set()
+    for batch in reading.tab.batches([column]):
+        found.update(word for word, used in zip(*_words(batch.column(column)), strict=True) if used)
+    wanted = getattr(choices, option)
+    if found <= {"none"}:
+        return
+    if wanted is None and (len(found) < 2 or choices.duplicates is not None or not _mixed(reading, option)):
+        return
+    reading.only[option] = choose(wanted, sorted(found), f"--{option}", column)
+
+
+def _mixed(reading: Reading, role: str) -> bool:
+    """Whether a model and an item have rows of several values."""
+    pairs, values = Pairs(), Codes()
+    first = np.zeros(0, np.int64)  # pair -> the code of a value + 2, 0 before there is one
+    for rows in reading.rows():
+        known = (rows.model >= 0) & (rows.item >= 0)
+        if known.any():
+            at = pairs.of(rows.model[known], rows.item[known])
+            value = values.of(rows.columns[role])[known] + 2
+            first = np.append(first, np.zeros(max(0, 2 * pairs.count - len(first)), np.int64))
+            first[at] = np.where(first[at] == 0, value, first[at])
+            if (first[at] != value).any():
+                return True
+    return False
+
+
+def _is(column: pa.Array, value: str) -> Flags:
+    """Where a column has a value."""
+    words, _ = _words(column)
+    return np.array([word == value for word in words])[indices(encoded(column))]
+
+
+def _words(column: pa.Array) -> tuple[list[str], list[bool]]:
+    """The values of a dictionary as text, with 'none' for what is missing as the last one, and which are used."""
+    column = encoded(column)
+    words = [word or "none" for word in column.dictionary.cast(pa.utf8()).to_pylist()] + ["none"]
+    used = np.zeros(len(words), bool)
+    used[indices(column)] = True
+    return words, used.tolist()
 
 
 def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
@@ -198,6 +258,13 @@ def _note_clusters(pairs: set[tuple[int, int]], item: Ints, cluster: Ints, count
     """Add the pairs (item, cluster) of the rows that count."""
     keys = np.unique((item << 32 | (cluster + 1))[counts])
     pairs.update(zip((keys >> 32).tolist(), ((keys & 0xFFFFFFFF) - 1).tolist(), strict=True))
+
+
+def _clusters(pairs: set[tuple[int, int]], items: list[str], clusters: list[str]) -> dict[str, str | None]:
+    """The cluster of each item, from codes of both; {} where there is none."""
+    if not clusters:
+        return {}
+    return of_items((items[j], clusters[c] if c >= 0 else None) for j, c in sorted(pairs))
 
 
 def _named(reading: Reading, models: Names, items: Names) -> Named:
