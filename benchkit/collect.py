@@ -139,7 +139,8 @@ def _attempt(args: Namespace, choices: Choices, name: str | None) -> list[_Sourc
 def _portable(source: _Source) -> _Source:
     cells = source.cells
     if cells.named is not None:
-        cells = cells._replace(named=partial(_given, cells.named()) if cells.rows <= ATTEMPTS else _later)
+        now = cells.rows <= ATTEMPTS and bool((cells.numbers < 0).any())  # numbers tell nearly always, names never
+        cells = cells._replace(named=partial(_given, cells.named()) if now else _later)
     return source._replace(cells=cells)
 
 

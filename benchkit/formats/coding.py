@@ -55,7 +55,7 @@ class Codes:
 
     @property
     def names(self) -> list[str]:
-        """The texts in the order of their codes."""
+        """The texts in the order of their codes, a new list at each call."""
         return list(self.known)
 
     def of(self, column: pa.Array) -> Ints:
