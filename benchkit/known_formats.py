@@ -28,6 +28,8 @@ TOOLS = (
     "itemeval gradings (gradings_long.parquet)",
     "OpenCompass results with details",
     "Aider benchmark results (.aider.results.json)",
+    "BFCL scores (BFCL_*_score.json)",
+    "human-eval results (*_results.jsonl)",
 )
 """The names of the readers, in the order in which they are asked."""
 

@@ -6,11 +6,13 @@ from typing import cast
 
 from benchkit.formats import (
     aider,
+    bfcl,
     deepeval,
     evalplus,
     every_eval_ever,
     harbor,
     helm,
+    human_eval,
     inspect_ai,
     itemeval,
     lighteval,
@@ -47,6 +49,8 @@ MODULES = (
     itemeval,
     opencompass,
     aider,
+    bfcl,
+    human_eval,
 )
 READERS: tuple[Reader, ...] = tuple(cast(Reader, module) for module in MODULES)
 
