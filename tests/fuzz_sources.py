@@ -11,11 +11,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
+import test_formats_bfcl as bfcl
 import test_formats_code as code
 import test_formats_deepeval as deepeval
 import test_formats_every_eval_ever as every_eval_ever
 import test_formats_harbor as harbor
 import test_formats_helm as helm
+import test_formats_human_eval as human_eval
 import test_formats_irt as irt
 import test_formats_lighteval as lighteval
 import test_formats_matharena as matharena
@@ -206,5 +208,11 @@ TOOLS = (
     Source("itemeval", "gradings_long.parquet", parquet([irt.grading(), irt.grading("i2", 0.0)])),
     of("opencompass", "a.json", opencompass.results(opencompass.example("a", True, False), opencompass.example("b", 1)),
        "--model", "m"),
+    of("human-eval", "m_results.jsonl", human_eval.ROWS, "--model", "m"),
+    of("bfcl", "a.jsonl", [bfcl.counts(1, 2), bfcl.failure("live_simple_0-0-0", "live_simple")],
+       "--items", "ids")._replace(beside={"ids": "\n".join(bfcl.ITEMS).encode()}),
+    of("measurement-db", "a.jsonl",
+       [{"subject_id": "m", "item_id": "q", "test_condition": c, "response": s} for c, s in (("x", 1), ("y", 0))],
+       "--split", "x"),
 )  # fmt: skip
 SOURCES = {source.name: source for source in (*TABLES, *TOOLS)}
