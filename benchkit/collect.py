@@ -15,7 +15,7 @@ from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.cells import Named
 from benchkit.formats.columns import NAMES, Roles
-from benchkit.formats.merge import merge, source
+from benchkit.formats.merge import merge, said, source
 from benchkit.formats.native import OtherTask, look, tabular
 from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
 from benchkit.tables import RATES, doubts
@@ -87,8 +87,8 @@ def collect(args: Namespace) -> Collected:
                 "no single attempts in this file: name the folder, or the file of the samples", where=where
             )
         if args.verbose:
-            for said in map(_said, sources) if sources else ["goes with other files"]:
-                cli.message(f"{args.command}: {where}: {said}")
+            for line in [said(s.cells, s.task) for s in sources] or ["nothing by itself: it goes with other files"]:
+                cli.message(f"{args.command}: {where}: {line}")
         found += [_reachable(s, k, name, args, choices) for k, s in enumerate(sources)]
         if show:
             show(n + 1, len(names))
@@ -180,13 +180,6 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
     return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
 
 
-def _said(source: _Source) -> str:
-    c = source.cells
-    extra = [f"{count} {what}" for what, count in (("unscored", c.unscored), ("failed", c.failed), *c.skipped.items())
-             if count]  # fmt: skip
-    return ", ".join([c.format, f"{c.rows} rows", f"{len(c.model)} cells", *extra])
-
-
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -232,7 +225,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
         cells = long.read(tab, LONG, choices)
         settings = dict.fromkeys(cells.models, got.settings) if got.settings else {}
-        cells = cells._replace(format=got.format, failed=failed, skipped=got.skipped | cells.skipped, settings=settings)
+        skipped = got.skipped | cells.skipped
+        cells = cells._replace(format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings)
         return [_Source(cells, {}, [], got.task)]
     if doc and doc.kind == "zip":
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")

@@ -335,7 +335,8 @@ class TestSeveralSources:
         assert "no result files" in parts("bk-matrix void", rc=2).err
 
     def test_verbose_says_what_was_recognised(self, parts: Shell) -> None:
-        assert "bk-matrix: one.csv: long (csv), 2 rows, 2 cells" in parts("bk-matrix -v one.csv > x").err
+        said = "bk-matrix: one.csv: long (csv): 2 rows, 1 model, 2 items, 2 attempts\n"
+        assert parts("bk-matrix -v one.csv > x").err == said
 
 
 class TestOneParser:

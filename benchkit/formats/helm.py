@@ -77,6 +77,11 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     out = Attempts("helm", model, settings)
     out.of_task(task, choices)
     names = dict.fromkeys((stat.split, stat.metric) for stat in _stats(doc))
+    perturbed = sum(row.get("perturbation") is not None for row in doc.first)
+    if perturbed:
+        out.skip("perturbed instance", perturbed)
+    if not names and perturbed:
+        return out
     split, metric = _chosen(list(names), choices)
     rows: dict[tuple[str, int], int] = {}
     scored, others = set(), set()
@@ -101,9 +106,6 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         )
     if others - rows.keys():
         out.skip("instance of another split", len(others - rows.keys()))
-    perturbed = sum(row.get("perturbation") is not None for row in doc.first)
-    if perturbed:
-        out.skip("perturbed instance", perturbed)
     return out
 
 

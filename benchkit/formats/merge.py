@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchkit import text
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Ints
 from benchkit.formats.clusters import of_items
@@ -43,7 +44,7 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
         skipped = Counter[str]()
         for p in parts:
             skipped.update(p.skipped)
-        why = f" ({', '.join(f'{n} {reason}' for reason, n in skipped.items())})" if skipped else ""
+        why = f"; left out: {reasons(skipped)}" if skipped else ""
         raise InputError(f"no scored attempt is left{why}" if why or any(p.rows for p in parts) else "no rows")
     order = np.argsort(pairs, kind="stable")
     pairs, attempts, correct = pairs[order], attempts[order], correct[order]
@@ -151,7 +152,7 @@ def _same_attempts(
 
 def source(part: Cells, task: str | None) -> dict[str, Any]:
     """What was read from one source, for `benchkit.sources`. task: of which its items are, where no name says it."""
-    more = {"failed": part.failed, "skipped": part.skipped, "task": task, "settings": part.settings}
+    more: dict[str, Any] = {"failed": part.failed, "skipped": part.skipped, "task": task, "settings": part.settings}
     return {
         "source": part.where.rsplit("/", 1)[-1],
         "format": part.format,
@@ -161,3 +162,17 @@ def source(part: Cells, task: str | None) -> dict[str, Any]:
         "attempts": int(part.attempts.sum()),
         "unscored": part.unscored,
     } | {key: value for key, value in more.items() if value}
+
+
+def said(part: Cells, task: str | None) -> str:
+    """The same in a line, without the source's name and the settings."""
+    told = source(part, task)
+    counts = [text.count(told[f"{what}s"], what) for what in ("row", "model", "item", "attempt")]
+    counts += [f"{told[status]} {status}" for status in ("unscored", "failed") if told.get(status)]
+    counts += [f"left out: {reasons(part.skipped)}"] if part.skipped else []
+    return f"{part.format}{f', task {task}' if task else ''}: {', '.join(counts)}"
+
+
+def reasons(skipped: Mapping[str, int]) -> str:
+    """What was left out, with how many of each."""
+    return ", ".join(f"{reason} ({n})" for reason, n in skipped.items())
