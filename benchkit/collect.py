@@ -55,7 +55,8 @@ def collect(args: Namespace) -> Collected:
     columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
     items = naming.item_list(args.items)
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
-                      args.filter, args.metric, args.scorer, args.split, items, args.task)  # fmt: skip
+                      args.filter, args.metric, args.scorer, args.split, items, args.task,
+                      frozenset(args.leave_out or ()))  # fmt: skip
     names, walked = expand(args.file)
     read = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
@@ -219,6 +220,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         if choices.columns:
             role = next(iter(choices.columns))
             raise InputError(f"--{role}-col: of no use for {reader.NAME}", where="")
+        if choices.leave_out:
+            raise InputError(f"--leave-out: of no use for {reader.NAME}", where="")
         got = reader.read(doc, choices)
         if got is None:
             return []
@@ -226,7 +229,9 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         cells = long.read(tab, LONG, choices)
         settings = dict.fromkeys(cells.models, got.settings) if got.settings else {}
         skipped = got.skipped | cells.skipped
-        cells = cells._replace(format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings)
+        cells = cells._replace(
+            format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings
+        )
         return [_Source(cells, {}, [], got.task)]
     if doc and doc.kind == "zip":
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")

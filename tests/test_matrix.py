@@ -541,3 +541,36 @@ class TestTypedColumns:
 
     def test_white_space_in_names_is_kept_in_rows_and_columns_alike(self, sh: Shell) -> None:
         assert rows(sh, "", b"model,q ,r\na,1,0\n") == rows(sh, "", b"item,a\nq ,1\nr,0\n")
+
+
+class TestLeaveOut:
+    WIDE = "model,average,q1,date,q2\na,.5,1,2025-01-01,0\nb,1,1,,1\n"
+
+    @pytest.mark.parametrize("ending", ("csv", "json", "ndjson", "parquet"))
+    def test_columns_of_a_wide_table(self, sh: Shell, ending: str) -> None:
+        frame = pl.read_csv(self.WIDE.encode())
+        (sh.folder / "w.csv").write_text(self.WIDE)
+        {"csv": lambda x: None, "json": frame.write_json, "ndjson": frame.write_ndjson, "parquet": frame.write_parquet}[
+            ending
+        ](sh.folder / f"w.{ending}")
+        got = sh(f"bk-matrix --leave-out average --leave-out=date w.{ending} --to csv").out.decode().splitlines()[1:]
+        assert got == ["a,q1,1,1,", "a,q2,1,0,", "b,q1,1,1,", "b,q2,1,1,"]
+        assert (
+            "no column 'nosuch' for --leave-out (found: model, average, q1, date, q2)"
+            in sh(f"bk-matrix --leave-out nosuch w.{ending}", rc=2).err
+        )
+
+    def test_one_of_two_scores(self, sh: Shell) -> None:
+        (sh.folder / "x").write_text("model,item,score,resolved\na,q,0.5,1\n")
+        assert "columns score and resolved could be the score" in sh("bk-matrix x", rc=2).err
+        assert sh("bk-matrix --leave-out score x --to csv").out.endswith(b"a,q,1,1,\n")
+
+    def test_counts_without_models_as_lines(self, sh: Shell) -> None:
+        (sh.folder / "x").write_text(
+            '{"item":"q","attempts":4,"correct":3,"n":1}\n{"item":"r","attempts":4,"correct":3,"n":1}\n'
+        )
+        assert sh("bk-matrix --leave-out n --model a x --to csv").out.endswith(b"a,q,4,3,\na,r,4,3,\n")
+
+    def test_files_of_tools_have_no_such_columns(self, sh: Shell) -> None:
+        (sh.folder / "x").write_text('[{"task_id":0,"reward":1.0,"trial":0}]')
+        assert "--leave-out: of no use for tau-bench" in sh("bk-matrix --leave-out a x", rc=2).err

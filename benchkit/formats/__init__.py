@@ -11,7 +11,7 @@ from collections.abc import Callable
 from benchkit.errors import InputError
 from benchkit.formats import counts, long, wide
 from benchkit.formats.cells import Cells, Choices
-from benchkit.formats.columns import Roles, recognise
+from benchkit.formats.columns import Roles, recognise, shown
 from benchkit.formats.tabular import Tabular, open_source
 from benchkit.tables import RESPONSES
 
@@ -41,6 +41,7 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
     tag = tab.meta.get("table")
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
+    tab = tab.without(choices.leave_out)
     roles = recognise(tab.names, choices.columns)
     if model is not None and not roles.model and roles.item and (roles.score or roles.attempts):
         tab = tab.constant(MODEL, model)
@@ -60,14 +61,14 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
 
 
 def _unrecognised(tab: Tabular, roles: Roles) -> str:
-    shown = ", ".join(tab.names[:8]) + (", ..." if len(tab.names) > 8 else "")
+    found = shown(tab.names)
     if roles.model and roles.item:
         return (
-            f"no score column (found: {shown}); name it with --score-col, or counts with --attempts-col, --correct-col"
+            f"no score column (found: {found}); name it with --score-col, or counts with --attempts-col, --correct-col"
         )
     if roles.item and roles.score and not roles.model:
-        return f"no column of models (found: {shown}): name it with --model-col, or the one model with --model"
-    return f"columns not recognised (found: {shown}); name them with --model-col, --item-col, --score-col"
+        return f"no column of models (found: {found}): name it with --model-col, or the one model with --model"
+    return f"columns not recognised (found: {found}); name them with --model-col, --item-col, --score-col"
 
 
 __all__ = ["Cells", "Choices", "Roles", "Tabular", "Unrecognised", "open_source", "read"]

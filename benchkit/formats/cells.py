@@ -18,7 +18,7 @@ class Choices(NamedTuple):
     `columns`: role -> column name. `unscored`, `errors`: what attempts without a score, and failed ones, count as.
     `merge`: tables that share a pair are added up. `attempts`: how many a rate is of. `filter`, `metric`, `scorer`,
     `split`: which of several. `items`: all items that there are, where a source may not list the unsolved ones. `task`:
-    the one benchmark that is wanted.
+    the one benchmark that is wanted. `leave_out`: columns that a table is read without.
     """
 
     columns: dict[str, str]
@@ -33,6 +33,7 @@ class Choices(NamedTuple):
     split: str | None = None
     items: frozenset[str] | None = None
     task: str | None = None
+    leave_out: frozenset[str] = frozenset()
 
 
 class Named(NamedTuple):

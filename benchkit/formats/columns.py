@@ -62,8 +62,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if role in told:
             told = told | {role: next((n for n in names if n.strip() == told[role].strip()), told[role])}
             if told[role] not in names:
-                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-                raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown})")
+                raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown(names)})")
             found[role] = told[role]
             continue
         candidates[role] = [n for n in names if n.strip().lower() in known and n not in told.values()]
@@ -85,6 +84,11 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if len(several) > 1:
             raise InputError(f"columns {' and '.join(several)} could be the {role}: choose with --{role}-col")
     return Roles(**found, choices={role: name for role, name in told.items() if role not in NAMES})
+
+
+def shown(names: Sequence[str]) -> str:
+    """The first of many names of columns."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from benchkit import csvtext, decode, jsontext, output
 from benchkit.errors import InputError
 from benchkit.formats import objects, parquet
 from benchkit.formats.coding import is_text
+from benchkit.formats.columns import shown
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
 
@@ -79,7 +80,27 @@ class Tabular(NamedTuple):
                 columns = [same if n == name else batch.column(n) for n in names]
                 yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
-        return self._replace(batches=batches, schema={**self.schema, name: pa.utf8()})
+        whole = None if self.whole is None else partial(_then, self.whole, lambda tab: tab.constant(name, value))
+        return self._replace(batches=batches, schema={**self.schema, name: pa.utf8()}, whole=whole)
+
+    def without(self, names: frozenset[str]) -> Tabular:
+        """The same rows without some columns; InputError where one is not there."""
+        strange = sorted(names - self.schema.keys())
+        if strange:
+            raise InputError(f"no column '{strange[0]}' for --leave-out (found: {shown(self.names)})")
+        kept = [k for k, n in enumerate(self.schema) if n not in names]
+
+        def records() -> Iterator[Sequence[Any] | dict[str, Any]]:
+            for row in self.records():
+                yield row if isinstance(row, dict) else [row[k] for k in kept]
+
+        schema = {n: kind for n, kind in self.schema.items() if n not in names}
+        whole = None if self.whole is None else partial(_then, self.whole, lambda tab: tab.without(names))
+        return self._replace(records=records, schema=schema, whole=whole) if names else self
+
+
+def _then(whole: Callable[[], Tabular], change: Callable[[Tabular], Tabular]) -> Tabular:
+    return change(whole())
 
 
 def unpacked(name: str | None) -> bytes | None:
