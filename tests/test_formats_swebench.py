@@ -167,6 +167,22 @@ class TestInstances:
         got = json.loads(sh("bk-matrix logs --model m --errors drop -t json").out)["responses"]
         assert [(r["item"], r["correct"]) for r in got] == [("sympy__sympy-0", 0), ("sympy__sympy-1", 1)]
 
+    def test_reports_beside_results_say_the_same_again(self, sh: Shell) -> None:
+        """A submission of SWE-bench/experiments: one model, and each instance once, by its results."""
+        write(sh.folder / "agent" / "results" / "results.json", {"no_logs": [], "resolved": ["sympy__sympy-7"]})
+        for name in ("sympy__sympy-7", "sympy__sympy-8"):
+            write(sh.folder / "agent" / "logs" / name / "report.json", {name: INSTANCE["sympy__sympy-7"]})
+        (sh.folder / "ids").write_text("sympy__sympy-7\nsympy__sympy-8\n")
+        got = json.loads(sh("bk-matrix agent --model-from path --items ids -t json").out)["responses"]
+        want = [("agent", "sympy__sympy-7", 1, 1), ("agent", "sympy__sympy-8", 1, 0)]
+        assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == want
+
+    def test_reports_without_results_are_of_the_submission(self, tmp_path: Path) -> None:
+        path = tmp_path / "agent" / "logs" / "sympy__sympy-7" / "report.json"
+        write(tmp_path / "agent" / "results" / "results.json", {"other": 1})
+        found = attempts(write(path, INSTANCE))
+        assert found and scores(found) == {"sympy__sympy-7": [1]} and found.folder == str(tmp_path / "agent")
+
 
 class TestRepository:
     @pytest.mark.parametrize(

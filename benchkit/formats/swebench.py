@@ -13,7 +13,8 @@ Kinds of files, by what they hold:
 * Multi-SWE-bench's report.json of an instance: `valid` says whether it is resolved.
 * per_instance_details.json, and report.json of an instance: objects with `resolved` by instance.
 * SWE-bench Pro: an object of flags by instance.
-* resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json): go with others.
+* resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json): go with others; so does the
+  report.json of an instance below a submission that has its results/results.json, which says the same again.
 
 No file records a model. The cluster of an instance is its repository: the identifier before the last '-', in SWE-bench
 Pro before the commit, in Multi-SWE-bench owner/repository:pr-number before the colon.
@@ -33,7 +34,7 @@ from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, kind, text
 from benchkit.formats.native import Attempts, Document, identifier
 
-NAME = "SWE-bench results.json, harness reports, per-instance details and reports; Multi-SWE-bench, SWE-bench Pro"
+NAME = "SWE-bench, Multi-SWE-bench, SWE-bench Pro (results, reports, details)"
 
 INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-[\w.-]+", re.ASCII)  # owner__repository-number
 MULTI = re.compile(r"([\w.-]+/[\w.-]+):pr-\d+", re.ASCII)  # owner/repository:pr-number
@@ -77,7 +78,7 @@ def _detailed(value: dict[str, Any]) -> bool:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     form = "beside" if first(doc).keys() >= PREDICTION else _kind(doc.first)
-    if form == "beside":
+    if form == "beside" or (form in ("multi", "instances") and _told_by_results(doc)):
         return None
     if form == "results":
         out = _results(doc.first, choices)
@@ -93,15 +94,24 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
 def _run(path: str) -> str:
     """The run's folder: <submission>/results/results.json, .../<run>/<model>/<instance>/report.json.
 
-    Of Multi-SWE-bench <submission>/logs/<owner>/<repository>/evals/pr-1/report.json, or without logs.
+    Of a submission <submission>/logs/<instance>/report.json, of Multi-SWE-bench
+    <submission>/logs/<owner>/<repository>/evals/pr-1/report.json, or without logs.
     """
     folder, name = os.path.split(os.path.abspath(path))
     above, parent = os.path.split(os.path.dirname(folder))
-    if name == "report.json" and parent == "evals":
-        run = os.path.dirname(os.path.dirname(above))
+    if name == "report.json":
+        run = os.path.dirname(os.path.dirname(above)) if parent == "evals" else os.path.dirname(folder)
         return os.path.dirname(run) if os.path.basename(run) == "logs" else run
-    inside = os.path.basename(folder) == "results" or name == "report.json"
-    return os.path.dirname(folder) if inside else folder
+    return os.path.dirname(folder) if os.path.basename(folder) == "results" else folder
+
+
+def _told_by_results(doc: Document) -> bool:
+    """Whether this is the report.json of an instance whose submission has the results of all its instances."""
+    if doc.path is None or os.path.basename(doc.path) != "report.json":
+        return False
+    path = os.path.join(_run(doc.path), "results", "results.json")
+    results = doc.sibling(path)  # a whole path stays as it is
+    return isinstance(results, dict) and _kind(results) in ("results", "report")
 
 
 def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
