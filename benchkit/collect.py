@@ -101,7 +101,7 @@ def collect(args: Namespace) -> Collected:
     if args.task is not None or args.prefix_task or len({s.task for s in found if s.task}) > 1:
         found, parts = _tasks(found, others, args)
     if items is not None:
-        naming.check_items(parts, items)
+        naming.check_items(parts, items, args.items)
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
     inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 
-from benchkit import csvtext, wire
+from benchkit import csvtext, decode, jsontext, wire
 from benchkit.endings import stem
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
-from benchkit.tables import Column, Table
+from benchkit.formats.columns import NAMES, shown
+from benchkit.formats.native import identifier
+from benchkit.tables import RESPONSES, Column, Table
+from benchkit.text import count
 
 MAP = Table(
     "model map",
@@ -19,6 +23,9 @@ MAP = Table(
     (Column("model", "utf8", "the name in the results", True), Column("name", "utf8", "the name wanted", True)),
     "you",
 )
+
+ITEM = (*NAMES["item"], "id")
+"""What a column of items may be called in the file of --items."""
 
 
 def fallback(args: Namespace, path: str | None, folder: str | None = None) -> str | None:
@@ -37,36 +44,74 @@ def fallback(args: Namespace, path: str | None, folder: str | None = None) -> st
 
 
 def item_list(name: str | None) -> frozenset[str] | None:
-    """The identifiers of --items: one a line, or the column `item` (`id`, `instance_id`) of a table with a header."""
+    """The identifiers of --items: those of a table's column of items, of a JSON list, or one a line."""
     if name is None:
         return None
     try:
-        text = wire.read_bytes(name).decode("utf-8-sig", "strict")
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8 text", where=name) from None
-    lines = [line.strip() for line in text.splitlines()]
-    ids = [line for line in lines if line]
-    if not ids:
-        raise InputError("no items", where=name)
-    if "," in ids[0] or ids[0] in ("item", "id", "instance_id"):
-        table, _, _ = csvtext.read(text.encode(), None)
-        column = next((c for c in ("item", "id", "instance_id") if c in table.column_names), None)
-        if column is None:
-            raise InputError("no column item, id or instance_id", where=name)
-        ids = [str(x) for x in table[column].to_pylist() if x]
-    twice = next((x for x, count in Counter(ids).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"item '{twice}' stands twice", where=name)
+        ids = _ids(decode.unpack(wire.read_bytes(name)))
+        if not ids:
+            raise InputError("no items")
+        twice = next((x for x, times in Counter(ids).items() if times > 1), None)
+        if twice is not None:
+            raise InputError(f"item '{twice}' stands twice")
+    except InputError as e:
+        raise InputError(str(e), where=name) from None
     return frozenset(ids)
 
 
-def check_items(parts: Sequence[Cells], items: frozenset[str]) -> None:
-    """InputError where a source has an item that is not in the list."""
+def _ids(data: bytes) -> list[str]:
+    """The identifiers in a file. A table of results has an item once a model: there each counts once."""
+    kind = decode.detect(data)
+    if kind == "csv" and not _has_header(data):
+        return [line.strip() for line in _text(data).splitlines() if line.strip()]
+    if kind == "json":
+        value = jsontext.parse(data) if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else None
+        if isinstance(value, list) and not any(isinstance(x, dict) for x in value):
+            return [identifier(x, "item", k) for k, x in enumerate(value, 1)]
+        rows = list(jsontext.rows(lambda: io.BytesIO(data), "auto", None).each())
+        names = list(dict.fromkeys(key for _, row in rows for key in row))
+        column = _item_column(names)
+        found = [(n, row.get(column)) for n, row in rows]
+    else:
+        raw = decode.decode(data, "auto", RESPONSES)
+        names, column = raw.names, _item_column(raw.names)
+        found = [(k + 1, x) for k, x in enumerate(raw.columns[column].to_pylist())]
+    ids = [identifier(x, column, n) for n, x in found if x not in (None, "")]
+    return list(dict.fromkeys(ids)) if any(n.lower() in NAMES["model"] for n in names) else ids
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text: save it as UTF-8") from None
+
+
+def _has_header(data: bytes) -> bool:
+    """Whether the first line names a column of items; else every line is an item, with its commas."""
+    header = next((line for line in _text(data).splitlines() if line.strip()), "")
+    names = header.split(csvtext.separator_of(header))
+    return any(n.strip().strip('"').lower() in ITEM for n in names)
+
+
+def _item_column(names: Sequence[str]) -> str:
+    """The column of items: `item`, or the one that is called as items are."""
+    found = [n for n in names if n.lower() == "item"] or [n for n in names if n.lower() in ITEM]
+    if not found:
+        raise InputError(f"no column {', '.join(ITEM[:-1])} or {ITEM[-1]} (found: {shown(names)})")
+    if len(found) > 1:
+        raise InputError(f"columns {' and '.join(found)} could be the items: keep one")
+    return found[0]
+
+
+def check_items(parts: Sequence[Cells], items: frozenset[str], name: str) -> None:
+    """InputError where a source has an item that is not in the list, which came from the file `name`."""
     for part in parts:
         strange = sorted(set(part.items) - items)
         if strange:
             more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-            raise InputError(f"item '{strange[0]}'{more} not in --items", where=part.where)
+            held = f"{count(len(items), 'item')}, such as '{min(items)}'"
+            raise InputError(f"item '{strange[0]}'{more} not in --items {name} ({held})", where=part.where)
 
 
 def model_map(args: Namespace) -> dict[str, str]:
