@@ -42,12 +42,16 @@ class Collected(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """One source, read. meta, notes: what it said of itself. task: the benchmark's name, where it holds one."""
+    """One source, read. meta, notes: what it said of itself. task: the benchmark's name, where it holds one.
+
+    unfinished: of a run that did not end, its status and how far it came.
+    """
 
     cells: Cells
     meta: dict[str, Any]
     notes: list[str]
     task: str | None
+    unfinished: str | None = None
 
 
 def collect(args: Namespace) -> Collected:
@@ -88,7 +92,7 @@ def collect(args: Namespace) -> Collected:
                 "no single attempts in this file: name the folder, or the file of the samples", where=where
             )
         if args.verbose:
-            for line in [said(s.cells, s.task) for s in sources] or ["nothing by itself: it goes with other files"]:
+            for line in [_said(s) for s in sources] or ["nothing by itself: it goes with other files"]:
                 cli.message(f"{args.command}: {where}: {line}")
         found += [_reachable(s, k, name, args, choices) for k, s in enumerate(sources)]
         if show:
@@ -109,13 +113,16 @@ def collect(args: Namespace) -> Collected:
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
     notes += [w for w in doubts(table) if w not in inherited]
+    unfinished = [f"{s.cells.where} ({s.unfinished})" for s in found if s.unfinished]
+    if unfinished:
+        notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
     if unknown:
         notes.append(f"{count(len(unknown), 'file')} not recognised and left out: {_few(unknown)}")
     if taskless:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
-    told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [source(p, s.task)]]
+    told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [_told(s, p)]]
     if args.prefix_task:  # the items say it
         told = [{key: x[key] for key in x if key != "task"} for x in told]
     return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
@@ -181,6 +188,16 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
     return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
 
 
+def _told(s: _Source, part: Cells) -> dict[str, Any]:
+    """What was read from a source whose cells are `part` by now, for `benchkit.sources`."""
+    return source(part, s.task) | ({"unfinished": s.unfinished} if s.unfinished else {})
+
+
+def _said(s: _Source) -> str:
+    """The same in a line."""
+    return said(s.cells, s.task) + (f", unfinished: {s.unfinished}" if s.unfinished else "")
+
+
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -232,7 +249,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         cells = cells._replace(
             format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings
         )
-        return [_Source(cells, {}, [], got.task)]
+        return [_Source(cells, {}, [], got.task, got.unfinished)]
     if doc and doc.kind == "zip":
         raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
     value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Shell
 from hypothesis import given
 from native_files import attempts, damaged, reader, scores, survives, write
 
@@ -98,6 +99,37 @@ class TestErrors:
         assert found is not None and (found.items, found.skipped) == (["q1"], {"invalidated sample": 1})
         with pytest.raises(InputError, match="but not samples/q2_epoch_1, which says"):
             attempts(archive(tmp_path / "b.eval", summaries, {"samples/q1_epoch_1.json": {}}, invalidated=True))
+
+
+class TestUnfinished:
+    PLAN = HEADER["eval"] | {"dataset": {"samples": 9, "sample_ids": [1, 2, 3]}, "config": {"epochs": 2}}
+
+    @pytest.mark.parametrize(
+        ("status", "planned", "said"),
+        [
+            ("cancelled", PLAN, "status cancelled, 2 of 6 samples"),
+            ("error", PLAN | {"config": {"epochs": None, "limit": 10}}, "status error, 2 of 3 samples"),
+            (None, PLAN | {"dataset": {"samples": 9}, "config": {"limit": 4}}, "status started, 2 of 4 samples"),
+            ("error", PLAN | {"config": {"limit": [2, 4]}}, "status error, 2 samples"),
+            ("error", PLAN | {"config": {"sample_id": "q1"}}, "status error, 2 samples"),
+            ("error", HEADER["eval"], "status error, 2 samples"),
+            ("error", PLAN | {"config": {"limit": 1, "epochs": 2}}, None),
+            ("success", PLAN, None),
+        ],
+    )
+    def test_how_far_it_came(self, tmp_path: Path, status: str | None, planned: Any, said: str | None) -> None:
+        found = attempts(archive(tmp_path / "a.eval", [sample(1, "C"), sample(2, "I")], status=status, eval=planned))
+        assert found is not None and found.unfinished == said
+
+    def test_it_is_said_in_the_data(self, sh: Shell) -> None:
+        for name, status in (("a", "cancelled"), ("b", "success")):
+            about = self.PLAN | {"model": name}
+            archive(sh.folder / f"{name}.eval", [sample(1, "C"), sample(2, "I")], status=status, eval=about)
+        done = sh("bk-matrix -v a.eval b.eval -t json")
+        document = json.loads(done.out)
+        assert document["warnings"] == ["1 run did not end: a.eval (status cancelled, 2 of 6 samples)"]
+        assert [x.get("unfinished") for x in document["sources"]] == ["status cancelled, 2 of 6 samples", None]
+        assert "a.eval: inspect, task arith: 2 rows, 1 model, 2 items, 2 attempts, unfinished: status" in done.err
 
 
 class TestRetries:

@@ -3,7 +3,9 @@
 A running or cancelled log has no header: its start and the summaries in its journal serve. Values are C, I, P and N,
 flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored. A sample that ended in an error
 and was scored all the same (score_on_error) counts by its score, as in Inspect's own results. A log that was retried
-is left out where a later log of the same task, beside it, has all its samples, as Inspect takes the latest.
+is left out where a later log of the same task, beside it, has all its samples, as Inspect takes the latest. Another
+unfinished log counts with the samples that it has, and says how many it was to have: those of the data set in every
+epoch.
 
 Source: inspect_ai/log/_log.py, inspect_ai/log/_recorders/eval.py, inspect_ai/scorer/_metric.py.
 """
@@ -55,6 +57,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if _retried(doc, log, kept.keys()):
         out.skip("sample of a log that was retried", len(kept))
         return out
+    out.unfinished = _unfinished(log, len(kept))
     if len(kept) < len(samples):
         out.skip("earlier try of a sample", len(samples) - len(kept))
     scorer = part = None
@@ -104,6 +107,28 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
         if same and keys <= {(str(s.get("id")), str(s.get("epoch", 1))) for s in samples if isinstance(s, dict)}:
             return True
     return False
+
+
+def _unfinished(log: dict[str, Any], samples: int) -> str | None:
+    """The status of a log that did not end, and how many samples it has; None where it has all."""
+    status = text(log, "status") or "started"  # as Inspect's default; a journal has none
+    planned = _planned(inner(log, "eval"))
+    if status == "success" or (planned is not None and samples >= planned):
+        return None
+    return f"status {status}, {samples} of {planned} samples" if planned else f"status {status}, {samples} samples"
+
+
+def _planned(about: dict[str, Any]) -> int | None:
+    """Samples in all epochs, or None where that can't be told: the data set is recorded before or after a choice of
+    samples, by Inspect's version."""
+    dataset, config = inner(about, "dataset"), inner(about, "config")
+    ids, limit, epochs = dataset.get("sample_ids"), config.get("limit"), config.get("epochs") or 1
+    n = len(ids) if isinstance(ids, list) else dataset.get("samples")
+    if type(n) is not int or type(epochs) is not int or config.get("sample_id") is not None:
+        return None
+    if limit is not None and type(limit) is not int:
+        return None
+    return (n if limit is None else min(n, limit)) * epochs
 
 
 def _header(archive: Archive) -> dict[str, Any]:

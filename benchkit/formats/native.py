@@ -84,7 +84,7 @@ class Attempts:
     model: the name that the file records for all its rows, or None. settings: what else tells this run from others of
     the model (effort, agent), appended to the name only where two runs would collide. task: the benchmark's name,
     where the file holds one. folder: the run's own, where that is not the file's. format: as reported. skipped: what
-    was left out, by reason.
+    was left out, by reason. unfinished: of a run that did not end, its status and how far it came.
     """
 
     def __init__(self, format: str, model: str | None = None, settings: str | None = None) -> None:
@@ -99,6 +99,7 @@ class Attempts:
         self.errors: list[bool] = []
         self.lines: list[int] = []
         self.skipped: dict[str, int] = {}
+        self.unfinished: str | None = None
 
     def of_task(self, name: str | None, choices: Choices) -> None:
         """The benchmark's name, None where the file holds none. Raises OtherTask where another one is wanted."""
