@@ -5,6 +5,7 @@ import os
 RESULTS = (".csv", ".tsv", ".json", ".jsonl", ".jsonlines", ".ndjson", ".parquet", ".arrow", ".eval")
 PACKED = (".gz", ".zst")
 OTHERS = (".arrows", ".txt")
+TOOLS = (".eval_results", "_eval_results")  # what EvalPlus and BigCodeBench put behind the name of the run
 
 
 def is_result(name: str) -> bool:
@@ -25,4 +26,5 @@ def stem(path: str) -> str:
     name = os.path.basename(path)
     while name.lower().endswith((*RESULTS, *PACKED, *OTHERS)):
         name = name[: name.rindex(".")]
-    return name
+    tool = next((end for end in TOOLS if name.endswith(end)), "")
+    return name.removesuffix(tool) or name

@@ -142,6 +142,9 @@ class TestRunFolder:
             ("display_predictions.json", [{"instance_id": "a", "predicted_text": "", "stats": {}}]),
             ("display_requests.json", [{"instance_id": "a", "train_trial_index": 0, "request": {}}]),
             ("instances.json", [{"input": {"text": ""}, "references": [], "split": "test", "id": "a"}]),
+            ("instances.json", [{"id": "a", "split": "test"}]),
+            ("scenario.json", {"name": "mmlu"}),
+            ("stats.json", []),
         ),
     )  # fmt: skip
     def test_files_that_go_with_it(self, run: Path, name: str, document: Any) -> None:
@@ -159,6 +162,7 @@ class TestRunFolder:
     )
     def test_rows_of_others_are_not(self, tmp_path: Path, document: Any) -> None:
         assert reader(write(tmp_path / "a.json", document)) != "helm"
+        assert reader(write(tmp_path / "stats.json", document)) != "helm"
 
 
 class TestHostile:

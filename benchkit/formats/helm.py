@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from benchkit import endings
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, inner, kind, members, text
@@ -33,6 +34,10 @@ TOGETHER = (
     {"instance_id", "train_trial_index", "request"},  # display_requests.json
     {"input", "references", "id"},  # instances.json
 )
+OWN = ("scenario.json", "scenario_state.json", "instances.json", "stats.json", "display_predictions.json",
+       "display_requests.json")  # fmt: skip
+"""Other files of a run, which may be empty or lack what they are known by."""
+
 SETTINGS = ("model_deployment", "temperature", "max_tokens", "max_train_instances", "num_outputs")
 
 
@@ -48,6 +53,9 @@ class Stat(NamedTuple):
 
 
 def sniff(doc: Document) -> bool:
+    own = doc.path is not None and endings.unpacked(os.path.basename(doc.path)) in OWN
+    if own and doc.kind in ("json", "ndjson") and _in_run(doc):
+        return True
     if doc.kind != "json":
         return False
     row = first(doc)
