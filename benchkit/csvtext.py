@@ -12,6 +12,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -29,6 +30,9 @@ Open = Callable[[], BinaryIO]
 
 BLOCK = 1 << 22
 
+NAMELESS = " "
+"""What the first column is called where its name is empty: a name that no other column can have."""
+
 
 class Shape(NamedTuple):
     """A CSV text that was looked over.
@@ -45,8 +49,9 @@ class Shape(NamedTuple):
 
     @property
     def named(self) -> dict[str, str]:
-        """Column name -> pyarrow's name for it; unnamed columns (an index, Excel's empty ones) are left out."""
-        return {n: f"c{k}" for k, n in enumerate(self.names) if n.strip()}
+        """Column name -> pyarrow's name for it. A first column without a name (an index) is NAMELESS; other such ones
+        (Excel's empty ones) are left out."""
+        return {n if n.strip() else NAMELESS: f"c{k}" for k, n in enumerate(self.names) if n.strip() or k == 0}
 
 
 def separator_of(header: str) -> str:
@@ -94,7 +99,9 @@ def _check_bytes(source: Open) -> bool:
                 if not block or not block.isascii() or decoder.getstate()[0]:
                     decoder.decode(block, final=not block)
             except UnicodeDecodeError as e:
-                raise InputError(f"line {line + e.object.count(10, 0, e.start)}: not UTF-8 text") from None
+                raise InputError(
+                    f"line {line + e.object.count(10, 0, e.start)}: not UTF-8 text: save it as UTF-8"
+                ) from None
             if not block:
                 return quoted
             end = max(block.rfind(b"\n"), block.rfind(b"\r"))
@@ -134,7 +141,7 @@ def line_of(source: Open, shape: Shape, index: int) -> int:
 
 def records(source: Open, shape: Shape) -> Iterator[list[str]]:
     """The fields of the named columns, a list a record."""
-    kept = [k for k, n in enumerate(shape.names) if n.strip()]
+    kept = [k for k, n in enumerate(shape.names) if n.strip() or k == 0]
     every = len(kept) == len(shape.names)
     each = _records(source, shape.separator)
     next(each, None)
@@ -142,6 +149,17 @@ def records(source: Open, shape: Shape) -> Iterator[list[str]]:
         if len(fields) != len(shape.names):
             raise InputError(f"row {start}: {len(fields)} fields where the header has {len(shape.names)}")
         yield fields if every else [fields[k] for k in kept]
+
+
+def unnamed_cell(source: Open, shape: Shape) -> tuple[int, int, str] | None:
+    """Row index, column from 1 and text of the first field in a column without a name that is not the first column."""
+    unnamed = [k for k, n in enumerate(shape.names) if not n.strip() and k]
+    if unnamed:
+        for row, (_, _, fields) in enumerate(islice(_records(source, shape.separator), 1, None)):
+            for k in unnamed:
+                if k < len(fields) and fields[k].strip():
+                    return row, k + 1, fields[k]
+    return None
 
 
 def batches(
@@ -207,5 +225,5 @@ def read(data: bytes, separator: str | None) -> tuple[pa.Table, Shape, Open]:
         return io.BytesIO(data)
 
     shape = look_over(source, separator)
-    schema = pa.schema([(n, pa.utf8()) for n in shape.named])
-    return pa.Table.from_batches(list(batches(source, shape)), schema), shape, source
+    schema = pa.schema([(n, pa.utf8()) for n in shape.named if n != NAMELESS])
+    return pa.Table.from_batches(list(batches(source, shape, schema.names)), schema), shape, source

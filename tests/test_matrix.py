@@ -428,7 +428,7 @@ class TestOptionsThatDoNotFit:
             ("--attempt-col n --attempts-col n", "model,item,n,k\na,q,1,1\n", "name the same column 'n'"),
             ("--attempts 5", "model,item,score\na,q,1\n", "--attempts is for rates in a wide table"),
             ("--attempts 5", "model,item,n,k\na,q,1,1\n", "--attempts is for rates in a wide table"),
-            ("--score-col score", "model,q,score\na,1,1\n", "columns not recognised"),
+            ("--score-col score", "model,q,score\na,1,1\n", "no column of items"),
             ("--duplicates first", "model,item,n,k\na,q,1,1\n", "--duplicates is for attempts"),
             ("--duplicates first", "model,q\na,1\n", "--duplicates is for attempts"),
             ("--cluster-col g", "model,q,g\na,1,1\n", "a cluster is of items"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from benchkit import csvtext
 from benchkit.errors import InputError
 from benchkit.formats import counts, long, wide
 from benchkit.formats.cells import Cells, Choices
@@ -16,6 +17,7 @@ from benchkit.formats.tabular import Tabular, open_source
 from benchkit.tables import RESPONSES
 
 MODEL = "\x00model"  # no column of a file is called so
+WHAT = {"attempts": "counts of attempts", "correct": "counts of correct attempts"}
 Sniff = Callable[[Tabular, Roles], bool]
 Read = Callable[[Tabular, Roles, Choices], Cells]
 
@@ -57,18 +59,29 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
             if idle:
                 raise InputError(f"--{idle[0]}-col {choices.columns[idle[0]]}: of no use for this table")
             return read_cells(tab, roles, choices)
-    raise Unrecognised(_unrecognised(tab, roles))
+    raise Unrecognised(_unrecognised(tab, roles, choices.columns))
 
 
-def _unrecognised(tab: Tabular, roles: Roles) -> str:
-    found = shown(tab.names)
-    if roles.model and roles.item:
-        return (
-            f"no score column (found: {found}); name it with --score-col, or counts with --attempts-col, --correct-col"
-        )
-    if roles.item and roles.score and not roles.model:
-        return f"no column of models (found: {found}): name it with --model-col, or the one model with --model"
-    return f"columns not recognised (found: {found}); name them with --model-col, --item-col, --score-col"
+def _unrecognised(tab: Tabular, roles: Roles, told: dict[str, str]) -> str:
+    """What lacks, and the options that name it."""
+    found = f"(found: {shown(tab.names)})"
+    if tab.names[:1] == [csvtext.NAMELESS] and csvtext.NAMELESS not in roles[:-1]:
+        found = f"(found: a first one without a name, which '' names, {shown(tab.names)})"
+    lone = [role for role in ("attempts", "correct") if role in told]
+    if len(lone) == 1:
+        other = "correct" if lone == ["attempts"] else "attempts"
+        return f"no column of {WHAT[other]} {found}: --{lone[0]}-col needs --{other}-col"
+    lacking = [role for role in ("model", "item") if getattr(roles, role) is None]
+    scored = roles.score or roles.attempts
+    if scored and lacking:
+        if len(lacking) > 1:
+            return f"no columns of models and items {found}: name them with --model-col, --item-col"
+        more = ", or the one model with --model" if lacking == ["model"] else ""
+        return f"no column of {lacking[0]}s {found}: name it with --{lacking[0]}-col{more}"
+    if not lacking:
+        return f"no score column {found}; name it with --score-col, or counts with --attempts-col, --correct-col"
+    options = ", ".join(f"--{role}-col" for role in (*lacking, "score"))
+    return f"columns not recognised {found}; name them with {options}"
 
 
 __all__ = ["Cells", "Choices", "Roles", "Tabular", "Unrecognised", "open_source", "read"]

@@ -87,7 +87,8 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
 
 
 def shown(names: Sequence[str]) -> str:
-    """The first of many names of columns."""
+    """The first of many names of columns; empty ones are left out."""
+    names = [n for n in names if n.strip()]
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 

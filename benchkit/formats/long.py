@@ -21,7 +21,7 @@ from benchkit.formats.native import choose
 from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.formats.tally import Pairs, Sums, Tally
 
-UNSCORED = ("", "na", "n/a", "nan", "null", "none")
+UNSCORED = ("", "na", "n/a", "#n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
 
 Ints = npt.NDArray[np.int64]

@@ -34,6 +34,10 @@ NOTHING = object()
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
+def _none() -> None:
+    """Of a source that has no columns without names."""
+
+
 class Tabular(NamedTuple):
     """One source as columns. Fields of CSV are text; other formats keep their types.
 
@@ -43,6 +47,7 @@ class Tabular(NamedTuple):
     messages give it. `meta` is benchkit's own metadata, where the source is one of its tables. `kinds`: what kinds of
     values a column holds, where its type does not tell. `whole`: of a source of which only the beginning was looked at,
     the same looked at to its end; `kinds` then grow as it is read, and a column that begins late is a LateColumn.
+    `unnamed`: row index, column from 1 and text of a field in a column of CSV that has no name and is not the first.
     """
 
     batches: Batches
@@ -55,6 +60,7 @@ class Tabular(NamedTuple):
     notes: list[str]
     kinds: dict[str, set[str]]
     whole: Callable[[], Tabular] | None = None
+    unnamed: Callable[[], tuple[int, int, str] | None] = _none
 
     @property
     def names(self) -> list[str]:
@@ -181,7 +187,8 @@ def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
 
     return Tabular(
         batches, partial(csvtext.records, source, shape), schema, partial(csvtext.line_of, source, shape),
-        "tsv" if shape.separator == "\t" else "csv", where, {}, [], {},
+        "tsv" if shape.separator == "\t" else "csv", where, {}, [], {}, None,
+        partial(csvtext.unnamed_cell, source, shape),
     )  # fmt: skip
 
 

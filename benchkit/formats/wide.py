@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,6 +20,10 @@ from benchkit.formats.tabular import Tabular, check_identifier
 OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII)
 EMPTY = -1
+PANDAS = re.compile(r"Unnamed: \d+")
+"""What pandas calls a column without a name when it reads it."""
+
+Reason = Callable[[str], str]
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
@@ -42,7 +47,8 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     assert key is not None
     if roles.cluster and role == "model":
         raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
-    columns = _columns(tab, key, roles.cluster)
+    reason = partial(_reason, key, role)
+    columns = _columns(tab, key, roles.cluster, reason)
     meanings = _Meanings(choices.attempts)
     rows: dict[str, int] = {}
     clusters: list[str | None] = []
@@ -57,7 +63,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         try:
             codes = np.fromiter(map(meanings.__getitem__, values), np.int32, len(values))
         except ValueError:
-            raise _fault(tab, n, columns, place, values, meanings) from None
+            raise _fault(tab, n, columns, place, values, meanings, reason) from None
         filled = codes != EMPTY
         places.append(place[filled] + n * len(columns))
         found.append(codes[filled])
@@ -75,12 +81,23 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
                  *sums, *about)  # fmt: skip
 
 
-def _columns(tab: Tabular, key: str, cluster: str | None) -> list[str]:
+def _reason(key: str, role: str, name: str) -> str:
+    """Why the table was read as wide, and what to do where it is none, or where column `name` holds no results."""
+    other, lacks = ("item", "--item-col") if role == "model" else ("model", "--model-col")
+    return (
+        f"; read as a wide table, since only column '{key.strip()}' is known, as that of {role}s: where a row is one "
+        f"attempt name its columns with {lacks} and --score-col; where '{name}' is no {other} --leave-out it"
+    )
+
+
+def _columns(tab: Tabular, key: str, cluster: str | None, reason: Reason) -> list[str]:
     """The columns of cells; InputError where one can't hold results, or `key` and `cluster` no identifiers."""
-    columns = [n for n in tab.names if n.strip() and n not in (key, cluster)]
+    columns = [n for n in tab.names if not _nameless(n) and n not in (key, cluster)]
+    index = tab.names[0] if tab.names[0].strip() in ("", "Unnamed: 0") else None
+    _check_unnamed(tab, [n for n in tab.names if _nameless(n) and n not in (key, cluster, index)])
     for name in columns:
         if "nested" in tab.kinds.get(name, ()):
-            raise InputError(f"column '{name}' holds lists or objects")
+            raise InputError(f"column '{name}' holds lists or objects{reason(name)}")
         if not is_simple(tab.schema[name]):
             kind = tab.schema[name]
             raise InputError(f"column '{name}' holds {kind} values; a cell is 0, 1, true, false, 3/4 or a rate")
@@ -89,6 +106,26 @@ def _columns(tab: Tabular, key: str, cluster: str | None) -> list[str]:
     for name in (key, cluster) if cluster else (key,):
         check_identifier(tab, name)
     return columns
+
+
+def _nameless(name: str) -> bool:
+    """Whether a column has no name, or the one that pandas gives to those without."""
+    return not name.strip() or PANDAS.fullmatch(name) is not None
+
+
+def _check_unnamed(tab: Tabular, names: list[str]) -> None:
+    """InputError where a column without a name holds cells: left out, they would be lost. names: of such columns."""
+    what = "in a column without a name: name it, or take it out"
+    found = tab.unnamed()
+    if found:
+        raise InputError(f"row {tab.line(found[0])}, column {found[1]}: '{found[2]}' {what}")
+    start = 0
+    for batch in tab.batches(names) if names else ():
+        for name, column in zip(names, batch.columns, strict=True):
+            for k, value in enumerate(column.to_pylist()):
+                if value is not None and value == value and str(value).strip():
+                    raise InputError(f"row {tab.line(start + k)}, column '{name}': '{value}' {what} (--leave-out)")
+        start += len(batch)
 
 
 def _rows(
@@ -111,14 +148,15 @@ def _rows(
 
 
 def _fault(
-    tab: Tabular, n: int, columns: list[str], place: Ints, values: Sequence[Any], meanings: _Meanings
+    tab: Tabular, n: int, columns: list[str], place: Ints, values: Sequence[Any], meanings: _Meanings, reason: Reason
 ) -> InputError:
     """What is wrong with the first cell of a row that is no result."""
     for k, value in sorted(zip(place.tolist(), values, strict=True), key=itemgetter(0)):
         try:
             meanings[value]
         except ValueError as e:
-            return InputError(f"row {tab.line(n)}, column '{columns[k]}': {e}")
+            why = "" if str(value).strip().lower() in UNSCORED else reason(columns[k])
+            return InputError(f"row {tab.line(n)}, column '{columns[k]}': {e}{why}")
     raise AssertionError
 
 
