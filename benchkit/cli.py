@@ -46,6 +46,8 @@ ENDINGS = {
     ".tsv": "tsv",
     ".txt": "table",
 }
+OTHER_ENDINGS = (".xlsx", ".xls", ".ods", ".html", ".htm", ".md", ".pdf", ".tex", ".zip", ".pkl", ".yaml", ".yml")
+"""Endings that promise a format which is not written."""
 
 
 # ---- messages -----------------------------------------------------------------------------------------------
@@ -388,6 +390,8 @@ def output_format(name: str | None, to: str | None, default: str) -> str:
     ending = os.path.splitext(name or "")[1].lower()
     if to is None and ending in (".gz", ".zst", ".bz2", ".xz"):
         raise InputError(f"-o {name}: output is not compressed: write to a pipe, as in '| gzip > {name}'", where="")
+    if to is None and ending in OTHER_ENDINGS:
+        raise InputError(f"-o {name}: no output of this format: one of {', '.join(ENDINGS)}, or name it with --to", "")
     return to or ENDINGS.get(ending, default)
 
 

@@ -215,12 +215,13 @@ def _tasks(found: list[_Source], others: set[str], args: Namespace) -> tuple[lis
     if args.task is not None:
         if args.task not in tasks:
             raise InputError(f"--task: no task '{args.task}' (found: {', '.join(tasks) or 'none'})", where="")
-        kept = [s for s in found if s.task == args.task]
-        return kept, [s.cells for s in kept]
-    if not args.prefix_task:
+        found = [s for s in found if s.task == args.task]
+    elif not args.prefix_task:
         raise InputError(
             f"several tasks ({', '.join(tasks)}): choose one with --task, or keep all with --prefix-task", ""
         )
+    if not args.prefix_task:
+        return found, [s.cells for s in found]
     parts = []
     for s in found:
         parts.append(s.cells._replace(items=[f"{s.task}/{j}" for j in s.cells.items]) if s.task else s.cells)

@@ -43,8 +43,11 @@ class Flag(NamedTuple):
 
 
 def raised(d: Diagnosis) -> tuple[Flag, ...]:
-    """The flags of a diagnosis: first what makes numbers wrong, then what they can't tell."""
-    found = [*_lacking(d), *_alike(d), *_contrary(d), *_uneven(d), *_weak(d)]
+    """The flags of a diagnosis: first what makes numbers wrong, then what they can't tell.
+
+    That models are few comes before what is said of items, for it is why little of that can be believed.
+    """
+    found = [*_lacking(d), *_few(d), *_alike(d), *_contrary(d), *_uneven(d), *_weak(d)]
     return tuple(f for f in found if f)
 
 
@@ -83,6 +86,12 @@ def _lacking(d: Diagnosis) -> list[Flag]:
         )
         out.append(Flag("selective_missing", says, models=np.array([i for i, _ in moved], dtype=np.int64)))
     return out
+
+
+def _few(d: Diagnosis) -> list[Flag]:
+    n = d.complete_models
+    says = f"{n} complete {_verb(n, 'model', 'models')}: too few to judge an item by"
+    return [Flag("few_models", says)] if n < FEW_MODELS else []
 
 
 def _alike(d: Diagnosis) -> list[Flag]:
@@ -150,6 +159,8 @@ def _weak(d: Diagnosis) -> list[Flag]:
                              ("solved_by_none", "no model", d.solved_by_none)):  # fmt: skip
         if items.size:
             n = items.size
+            if name == "solved_by_all" and (d.items.models[items] < d.n_models).any():
+                who = f"all models that tried {_verb(n, 'it', 'them')}"
             says = (
                 f"{_of(n, d.n_items, 'item')} ({n / d.n_items:.1%}) {_verb(n, 'is', 'are')} solved by {who}: "
                 f"{_verb(n, 'it does', 'they do')} not tell models apart"
@@ -161,9 +172,4 @@ def _weak(d: Diagnosis) -> list[Flag]:
     if d.n_eff is not None and d.n_eff < EFFICIENCY * d.n_items:
         says = f"few items carry the ranking: {d.n_items} are worth {d.n_eff:.3g} of equal shares"
         out.append(Flag("n_eff", says))
-    if d.complete_models < FEW_MODELS:
-        says = (
-            f"{d.complete_models} complete {_verb(d.complete_models, 'model', 'models')}: too few to judge an item by"
-        )
-        out.append(Flag("few_models", says))
     return out

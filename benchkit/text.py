@@ -23,13 +23,15 @@ class Show(NamedTuple):
 class View(NamedTuple):
     """What a person sees of a result: a few lines, then the rows (the document's own, where `rows` is None).
 
-    `order` sorts the rows, by the key that it makes of each.
+    `order` sorts the rows, by the key that it makes of each. `most` is how many of them are shown, the first; the
+    summary says then where the others are.
     """
 
     summary: Sequence[str]
     columns: Sequence[Show]
     rows: Sequence[Mapping[str, Any]] | None = None
     order: Callable[[Mapping[str, Any]], Any] | None = None
+    most: int | None = None
 
 
 def count(n: int, what: str) -> str:
@@ -89,7 +91,7 @@ def render(view: View, rows: Sequence[Mapping[str, Any]], columns: int = 80) -> 
     """The summary, at most `columns` wide, and the aligned table, as wide as it is. Numbers stand to the right."""
     lines = [line for s in view.summary for line in wrap(printable(s), columns)]
     rows = rows if view.rows is None else view.rows
-    rows = sorted(rows, key=view.order) if view.order else rows
+    rows = (sorted(rows, key=view.order) if view.order else rows)[: view.most]
     if rows and view.columns:
         if lines:
             lines.append("")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MARK = Show("mark", "")
 _PLACES = 20  # of more new items the first are shown
 _NAMES = 5  # of more models or items that a flag names the first are shown
-_ROWS = 40  # of more items than fit on a screen those that need a look are shown
+_ROWS = 40  # of more than fit on a screen the first rows of a table, and the items that need a look, are shown
 _LOOK = ("negative_discrimination", "identical_items", "untried_items")
 
 
@@ -29,17 +29,19 @@ def _listed(label: str, names: Sequence[str]) -> str:
 
 
 def responses(table: pa.Table, missing: int) -> View:
-    """The size of a responses table, then its rows."""
+    """The size of a responses table, then its rows, of many the first."""
     models, items = (len(table[c].unique()) for c in ("model", "item"))
     attempts = sum(table["attempts"].to_pylist())
     cells = count(table.num_rows, "cell")
     summary = [f"{count(models, 'model')}, {count(items, 'item')}, {cells} ({missing} missing), "
                f"{count(attempts, 'attempt')}"]  # fmt: skip
+    if table.num_rows > _ROWS:
+        summary.append(f"the other {count(table.num_rows - _ROWS, 'row')}: --to csv")
     columns = [Show("model", "model"), Show("item", "item"), Show("attempts", "attempts")]
     columns.append(Show("correct", "correct", "g"))
     if table["cluster"].null_count < table.num_rows:
         columns.append(Show("cluster", "cluster"))
-    return View(summary, columns, order=lambda row: (natural(row["model"]), natural(row["item"])))
+    return View(summary, columns, order=lambda row: (natural(row["model"]), natural(row["item"])), most=_ROWS)
 
 
 def diagnosis(document: Mapping[str, Any]) -> View:
@@ -65,7 +67,8 @@ def diagnosis(document: Mapping[str, Any]) -> View:
         summary.append("* items to look at")
     if len(rows) > _ROWS:
         rows = [row for row in rows if row["mark"]]
-        summary.append(f"the other {d['n_items'] - len(rows)} items: --to csv")
+        others = count(d["n_items"] - len(rows), "item")
+        summary.append(f"the other {others}: --to csv" if rows else f"{others}: --to csv")
     heads = {"item": "item", "attempts": "attempts", "rate": "rate", "share_of_spread": "spread",
              "item_rest_correlation": "rest r", "information": "info", "inversion_rate": "inverted"}  # fmt: skip
     columns = [MARK, *(Show(k, h, ".1f" if k == "information" else ".3f") for k, h in heads.items())]

@@ -129,6 +129,8 @@ class TestFormats:
         at(f"{CALLS[command]} -q -o out.csv -t json")
         strict((at.folder / "out.csv").read_bytes())
         assert "not compressed" in at(f"{CALLS[command]} -o out.csv.gz", rc=2).err
+        for name in ("out.xlsx", "out.HTML", "out.md"):
+            assert f"-o {name}: no output of this format" in at(f"{CALLS[command]} -o {name}", rc=2).err
 
 
 class TestHistory:

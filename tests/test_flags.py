@@ -74,6 +74,21 @@ class TestTheory:
     def test_nothing_to_say(self):
         assert flags(np.full((8, 7), 2), 2 * GUTTMAN[:, :7]) == {}
 
+    def test_few_models_come_before_what_is_said_of_items(self):
+        n = np.ones((4, 3), int)
+        n[3, 2] = 0
+        found = list(flags(n, np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0]])))
+        assert found.index("incomplete") < found.index("few_models") < found.index("negative_discrimination")
+
+    def test_solved_by_all_says_whether_all_tried(self):
+        n = np.ones((3, 2), int)
+        assert "is solved by all models: it does not" in flags(n, [[1, 0], [1, 1], [1, 0]])["solved_by_all"].says
+        n[2, 0] = 0
+        says = flags(n, [[1, 0], [1, 1], [0, 0]])["solved_by_all"].says
+        assert "is solved by all models that tried it: it does not" in says
+        says = flags(np.array([[1, 1], [0, 1]]), [[1, 1], [0, 1]])["solved_by_all"].says
+        assert "are solved by all models that tried them: they do not" in says
+
     def test_selective_missing_says_which_way(self):
         n, y = np.ones((6, 4), int), np.array([[1, 1, 0, 0.0]] * 5 + [[1, 1, 0, 0]])
         n[5, 2:] = 0

@@ -90,7 +90,7 @@ class TestOutputs:
     def test_attempts_that_stand_twice(self, sh: Shell) -> None:
         parquet(sh.folder / "a.parquet", [*ROWS, ROWS[1]])
         err = sh("bk-matrix a.parquet", rc=2).err
-        assert "rows 2 and 5: model 'GPT-5.5 (xhigh)', item '1' attempt '1' stand twice" in err
+        assert "rows 2 and 5: model 'GPT-5.5 (xhigh)', item '1', attempt '1', stand twice" in err
 
 
 class TestRuns:

@@ -43,7 +43,7 @@ def test_what_is_wrong_with_one(many: Shell) -> None:
 def test_an_attempt_that_two_hold(many: Shell) -> None:
     (many.folder / "d" / "x.csv").write_text(HEAD + "m7,q3,run 1,1\nm7,q4,run 9,1\n")
     said = many("bk-matrix d", rc=2).err
-    assert "model 'm7', item 'q3' attempt 'run 1' stand in d/007.csv and in d/x.csv (1 such pairs)" in said
+    assert "model 'm7', item 'q3', attempt 'run 1', stand in d/007.csv and in d/x.csv (1 such pair)" in said
     (many.folder / "d" / "x.csv").write_text(HEAD + "m7,q4,run 9,1\n")
     table = many("bk-matrix d --to csv").out.decode().splitlines()
     assert next(row for row in table if row.startswith("m7,q4")).startswith("m7,q4,3,")

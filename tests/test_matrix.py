@@ -140,7 +140,7 @@ class TestAttempts:
     def test_duplicates(self, sh: Shell) -> None:
         text = "model,item,attempt,correct\na,q1,0,1\nb,q1,0,1\n\na,q1,00,0\n"
         message = error(sh, "", text)
-        assert "rows 2 and 5: model 'a', item 'q1' attempt '0' stand twice" in message and "--duplicates" in message
+        assert "rows 2 and 5: model 'a', item 'q1', attempt '0', stand twice" in message and "--duplicates" in message
         counted = {"model": "a", "item": "q1", "attempts": 2, "correct": 1}
         assert rows(sh, "--duplicates attempt x")[0] == counted
         plain = "model,item,attempt,correct\na,q1,0,1\na,q1,0,0\n"
@@ -155,7 +155,7 @@ class TestAttempts:
         assert "stand twice" in error(sh, "", "model,item,trial,score\n" + many + "a,q,150,1\n")
         names = "model,item,epoch,score\na,q,run-1,1\na,q,run-2,0\n"
         assert rows(sh, "", names.encode())[0]["attempts"] == 2
-        assert "attempt 'run-2' stand twice" in error(sh, "", names + "a,q,run-2,0\n")
+        assert "attempt 'run-2', stand twice" in error(sh, "", names + "a,q,run-2,0\n")
 
     @pytest.mark.parametrize("word", ("", "NA", "nan", "null", "None", " n/a "))
     def test_unscored(self, sh: Shell, word: str) -> None:
@@ -300,10 +300,10 @@ class TestSeveralSources:
 
     def test_the_same_attempt_in_two_files(self, parts: Shell) -> None:
         done = parts("bk-matrix one.csv one.csv", rc=2)
-        assert "model 'a', item 'q1' attempt '0' stand twice in one.csv (2 such pairs)" in done.err
+        assert "model 'a', item 'q1', attempt '0', stand twice in one.csv (2 such pairs)" in done.err
         (parts.folder / "three.csv").write_text("model,item,correct\na,q2,1\n")
         assert (
-            "stand in one.csv and in three.csv (1 such pairs): --merge sum"
+            "stand in one.csv and in three.csv (1 such pair): --merge sum"
             in parts("bk-matrix one.csv three.csv", rc=2).err
         )
         assert rows(parts, "--merge sum one.csv three.csv")[1]["attempts"] == 2
@@ -449,12 +449,12 @@ class TestAttemptsOfSeveralFiles:
             (sh.folder / f"{k}.csv").write_text(f"model,item,attempt,score\na,q,{name},1\na,q,{k},0\n")
         assert rows(sh, "?.csv") == [{"model": "a", "item": "q", "attempts": 8, "correct": 4}]
         (sh.folder / "9.csv").write_text("model,item,attempt,score\na,q,run-a,1\n")
-        assert "attempt 'run-a' stand in 2.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
+        assert "attempt 'run-a', stand in 2.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
 
     def test_equal_numbers_written_differently(self, sh: Shell) -> None:
         for other in ("01", "1.0", " 1"):
             text = f"model,item,attempt,score\na,q,1,1\na,q,{other},0\n"
-            assert "attempt '1' stand twice" in error(sh, "", text)
+            assert "attempt '1', stand twice" in error(sh, "", text)
             assert rows(sh, "--duplicates first", text.encode())[0] == {
                 "model": "a", "item": "q", "attempts": 1, "correct": 1,
             }  # fmt: skip
@@ -493,12 +493,12 @@ class TestChoicesTogether:
         for numbers in ((0, 1, 2, 1), (64, 65, 66, 65)):
             for k, n in enumerate(numbers):
                 (sh.folder / f"p{k}.csv").write_text(f"model,item,attempt,score\na,q,{n},1\n")
-            assert f"attempt '{numbers[1]}' stand in p1.csv and in p3.csv" in sh("bk-matrix p?.csv", rc=2).err
+            assert f"attempt '{numbers[1]}', stand in p1.csv and in p3.csv" in sh("bk-matrix p?.csv", rc=2).err
         (sh.folder / "t0.csv").write_text("model,item,attempt,score\na,q,run1,1\nb,q,run1,1\n")
         (sh.folder / "t1.csv").write_text("model,item,attempt,score\na,q,run2,1\n")
         (sh.folder / "t2.csv").write_text("model,item,n,k\nb,q,2,1\n")
         err = sh("bk-matrix t?.csv", rc=2).err
-        assert "model 'b', item 'q' stand in t0.csv and in t2.csv (1 such pairs)" in err
+        assert "model 'b', item 'q' stand in t0.csv and in t2.csv (1 such pair)" in err
 
 
 class TestTypedColumns:
@@ -574,3 +574,49 @@ class TestLeaveOut:
     def test_files_of_tools_have_no_such_columns(self, sh: Shell) -> None:
         (sh.folder / "x").write_text('[{"task_id":0,"reward":1.0,"trial":0}]')
         assert "--leave-out: of no use for tau-bench" in sh("bk-matrix --leave-out a x", rc=2).err
+
+
+class TestWhatCounts:
+    """Rows that do not count stand in nobody's way."""
+
+    def test_dropped_attempts_of_two_files(self, sh: Shell) -> None:
+        for one, two in ((10, 11), (100, 101)):
+            (sh.folder / "a.csv").write_text(f"model,item,attempt,score\nm,i,{one},1\nm,i,{two},\n")
+            (sh.folder / "b.csv").write_text(f"model,item,attempt,score\nm,i,{two},1\n")
+            assert sh("bk-matrix --unscored drop a.csv b.csv --to csv").out.endswith(b"m,i,2,2,\n")
+            sh("bk-matrix --unscored wrong a.csv b.csv", rc=2)
+
+    def test_a_later_row_without_score(self, sh: Shell) -> None:
+        (sh.folder / "a.csv").write_text("model,item,attempt,score\nm,i,1,1\nm,i,1,\n")
+        doc = json.loads(sh("bk-matrix --duplicates first a.csv --to json").out)
+        assert doc["responses"][0]["attempts"] == 1 and doc["sources"][0]["unscored"] == 0
+        assert "(row 3)" in sh("bk-matrix --duplicates last a.csv", rc=2).err
+
+    def test_two_models_of_one_file_that_get_one_name(self, sh: Shell) -> None:
+        (sh.folder / "map.csv").write_text("model,name\na,x\nb,x\n")
+        (sh.folder / "a.csv").write_text("model,item,score\na,i,1\nb,i,0\n")
+        assert "model 'x', item 'i' stand twice in a.csv" in sh("bk-matrix --model-map map.csv a.csv", rc=2).err
+        assert sh("bk-matrix --model-map map.csv --merge sum a.csv --to csv").out.endswith(b"x,i,2,1,\n")
+        for attempts, rc in (("1,1", 2), ("1,2", 0), ("u,u", 2), ("u,v", 0)):
+            one, two = attempts.split(",")
+            (sh.folder / "a.csv").write_text(f"model,item,attempt,score\na,i,{one},1\nb,i,{two},0\n")
+            sh("bk-matrix --model-map map.csv a.csv", rc=rc)
+
+    def test_one_task_with_its_name(self, sh: Shell) -> None:
+        for task in ("retail", "airline"):
+            run = {"info": {"agent_info": {"llm": "m"}, "environment_info": {"domain_name": task}}, "tasks": [],
+                   "simulations": [{"id": "1", "task_id": "0", "trial": 0, "termination_reason": "agent_stop",
+                                    "reward_info": {"reward": 1.0}}]}  # fmt: skip
+            (sh.folder / f"{task}.json").write_text(json.dumps(run))
+        for task in ("retail", "airline"):
+            sh(f"bk-matrix --task {task} --prefix-task retail.json airline.json -o {task}.arrow")
+        got = sh("cat retail.arrow airline.arrow | bk-matrix --merge sum --to csv").out
+        assert got.splitlines()[1:] == [b"m,airline/0,1,1,", b"m,retail/0,1,1,"]
+
+    @pytest.mark.parametrize("column", ([1, 0], [True, False], [1.0, 0.0]))
+    def test_dictionaries_of_numbers(self, sh: Shell, column: list[float]) -> None:
+        table = pa.table({"model": ["a", "a"], "item": pa.array([7, 8]).dictionary_encode(),
+                          "score": pa.array(column).dictionary_encode()})  # fmt: skip
+        with pa.OSFile(str(sh.folder / "a.arrow"), "wb") as f, pa.ipc.new_stream(f, table.schema) as out:
+            out.write_table(table)
+        assert sh("bk-matrix a.arrow --to csv").out.splitlines()[1:] == [b"a,7,1,1,", b"a,8,1,0,"]

@@ -50,6 +50,20 @@ class TestForm:
         assert ids == ["mu_b", "sigma_b", "sigma_theta", "q1", "q2", "q10", "m1", "m2", "m10"]
 
 
+class TestLength:
+    @pytest.mark.parametrize(("items", "shown", "said"), [(40, 40, None), (41, 40, "1 row"), (1240, 40, "1200 rows")])
+    def test_of_many_rows_the_first(self, sh: Shell, items: int, shown: int, said: str | None) -> None:
+        lines = [f"m,q{k},1,1" for k in range(items)]
+        text = "\n".join(["model,item,attempts,correct", *lines]) + "\n"
+        head, rows = sh("bk-matrix -t table", stdin=text.encode()).out.decode().split("\n\n")
+        assert [row.split()[1] for row in rows.splitlines()[1:]] == [f"q{k}" for k in range(shown)]
+        assert head.splitlines()[1:] == ([f"the other {said}: --to csv"] if said else [])
+
+    def test_many_items_without_a_star(self, sh: Shell) -> None:
+        text = "model,item,attempts,correct\n" + "".join(f"m,q{k},1,1\n" for k in range(41))
+        assert "\n41 items: --to csv\n" in sh("bk-matrix --diagnose -q -t table", stdin=text.encode()).out.decode()
+
+
 class TestContent:
     def test_stars(self, at: Shell) -> None:
         def starred(call: str, column: int) -> list[str]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchkit.errors import InputError
 from benchkit.formats.tally import NUMBERED
 
 Ints = npt.NDArray[np.int64]
@@ -29,10 +30,16 @@ def is_simple(kind: pa.DataType) -> bool:
 
 
 def encoded(column: pa.Array) -> pa.DictionaryArray:
-    """The column as indices into its distinct values."""
-    if pa.types.is_dictionary(column.type):
-        return column
-    return (column.cast(pa.utf8()) if pa.types.is_string_view(column.type) else column).dictionary_encode()
+    """The column as indices into its distinct values, which are text; InputError where they can't be."""
+    try:
+        if not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.utf8()) if pa.types.is_string_view(column.type) else column
+            column = column.dictionary_encode()
+        if column.type.value_type == pa.utf8():
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.utf8()))
+    except pa.ArrowException:
+        raise InputError(f"values of the type {column.type} are neither names nor numbers") from None
 
 
 def indices(column: pa.DictionaryArray) -> Ints:
@@ -63,7 +70,7 @@ class Codes:
         column = encoded(column)
         if self._words is None or not column.dictionary.equals(self._words):  # row groups and batches repeat theirs
             self._words = column.dictionary
-            texts: list[str | None] = column.dictionary.cast(pa.utf8()).to_pylist()
+            texts: list[str | None] = column.dictionary.to_pylist()
             known = self.known
             if self.meant is not None:
                 texts = [self.meant(t) for t in texts]
@@ -76,7 +83,7 @@ class Codes:
 def attempt_name(text: str | None) -> str | None:
     """An attempt's number or name, equal where they mean the same: 1, 01 and 1.0."""
     text = "" if text is None else text.strip()
-    if not text or not (text[0].isascii() and (text[0].isdigit() or text[0] in "+-.")):
+    if not text or not text.isascii() or not (text[0].isdigit() or text[0] in "+-."):
         return text or None
     try:
         number = float(text) if "_" not in text else float("nan")
@@ -92,7 +99,7 @@ def attempt_numbers(column: pa.Array) -> Ints:
         values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(-1))
         return _small(values)
     column = encoded(column)
-    words = column.dictionary.cast(pa.utf8())
+    words = column.dictionary
     numbers = np.full(len(words) + 1, -1, np.int64)
     may_be = np.flatnonzero(np.asarray(pc.match_substring_regex(words, r"^\s*[+.0-9]").fill_null(False)))
     for k in may_be.tolist():

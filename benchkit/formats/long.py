@@ -15,11 +15,12 @@ from benchkit.casting import NUMBER
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices, Named, Names, used
 from benchkit.formats.clusters import of_items
-from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_simple, is_text
+from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
 from benchkit.formats.columns import Roles
 from benchkit.formats.native import choose
 from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.formats.tally import Pairs, Sums, Tally
+from benchkit.text import count
 
 UNSCORED = ("", "na", "n/a", "#n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
@@ -62,9 +63,6 @@ class Reading:
         } | roles.choices
         self.only: dict[str, str] = {}  # role -> the value that was chosen
         self.models, self.items = Codes(), Codes()
-        kind = tab.schema[roles.attempt] if roles.attempt else pa.null()
-        if not (is_simple(kind) or pa.types.is_date(kind) or "nested" in tab.kinds.get(roles.attempt or "", ())):
-            raise InputError(f"column '{roles.attempt}' holds {kind} values; an attempt has a number or a name")
         self._check()
 
     def _check(self) -> None:
@@ -132,18 +130,15 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         outside = ~rows.none & ~((rows.score >= 0) & (rows.score <= 1))
         read += len(missing) - int(blank.sum())
         others += rows.others
+        keep = np.ones(len(missing), bool) if chosen is None else chosen[rows.start : rows.start + len(missing)]
         unnamed.add(missing & ~blank, rows.start)
         if not invalid.count and outside.any():
             shown = _shown(rows, int(np.flatnonzero(outside)[0]))
         invalid.add(outside, rows.start)
-        unscored.add(rows.none & ~blank, rows.start)
-        counts = ~(missing | outside)
-        if choices.unscored == "drop":
-            counts &= ~rows.none
-        if chosen is not None:
-            keep = chosen[rows.start : rows.start + len(counts)]
-            repeated += int((counts & ~keep).sum())
-            counts &= keep
+        unscored.add(rows.none & ~blank & keep, rows.start)
+        counts = _attempts(rows, choices) & ~outside
+        repeated += int((counts & ~keep).sum())
+        counts &= keep
         model, item, score = rows.model, rows.item, np.where(rows.none, 0.0, rows.score)
         number = attempt_numbers(rows.columns["attempt"]) if roles.attempt else None
         if "cluster" in rows.columns:
@@ -164,16 +159,17 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         )
     sums = tally.sums()
     if choices.duplicates is None and sums.again.any():
-        _check_duplicates(reading, sums, drop=choices.unscored == "drop")
+        _check_duplicates(reading, sums, choices)
     skipped = {"attempt that stands twice": repeated} if repeated else {}
     if others:
         skipped[f"row of another {' or '.join(roles.choices[option] for option in reading.only)}"] = others
     models, items = used(reading.models.names, sums.model), used(reading.items.names, sums.item)
     found = _clusters(pairs, reading.items.names, clusters.names)
+    named = partial(_named, reading, choices, models, items) if roles.attempt else None
     return Cells(
         models.names, items.names, [found.get(name) for name in items.names], models.codes[sums.model],
         items.codes[sums.item], sums.attempts, sums.correct, sums.numbers, f"long ({tab.format})", read, tab.where,
-        unscored.count, skipped=skipped, named=partial(_named, reading, models, items) if roles.attempt else None,
+        unscored.count, skipped=skipped, named=named,
     )  # fmt: skip
 
 
@@ -215,7 +211,7 @@ def _is(column: pa.Array, value: str) -> Flags:
 def _words(column: pa.Array) -> tuple[list[str], list[bool]]:
     """The values of a dictionary as text, with 'none' for what is missing as the last one, and which are used."""
     column = encoded(column)
-    words = [word or "none" for word in column.dictionary.cast(pa.utf8()).to_pylist()] + ["none"]
+    words = [word or "none" for word in column.dictionary.to_pylist()] + ["none"]
     used = np.zeros(len(words), bool)
     used[indices(column)] = True
     return words, used.tolist()
@@ -229,7 +225,7 @@ def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
     kind = column.type
     if is_text(kind):
         column = encoded(column)
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(column.dictionary.cast(pa.utf8())))
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(column.dictionary))
         none = np.append(np.asarray(pc.is_in(words, pa.array([*UNSCORED, None], pa.utf8()))), True)
         values = np.full(len(none), np.nan)
         fits = pc.match_substring_regex(words, NUMBER).fill_null(False)
@@ -267,36 +263,41 @@ def _clusters(pairs: set[tuple[int, int]], items: list[str], clusters: list[str]
     return of_items((items[j], clusters[c] if c >= 0 else None) for j, c in sorted(pairs))
 
 
-def _named(reading: Reading, models: Names, items: Names) -> Named:
-    """The attempts of the pairs that have cells, one by one."""
+def _attempts(rows: Rows, choices: Choices) -> Flags:
+    """Which rows are attempts, unless another one stands for them."""
+    named = (rows.model >= 0) & (rows.item >= 0)
+    return named & ~rows.none if choices.unscored == "drop" else named
+
+
+def _named(reading: Reading, choices: Choices, models: Names, items: Names) -> Named:
+    """The attempts that count, one by one."""
     codes: list[Ints] = []
     texts: list[str | None] = []
+    chosen = _chosen(reading, choices) if choices.duplicates in ("first", "last") else None
     for rows in reading.rows():
-        there = np.flatnonzero((rows.model >= 0) & (rows.item >= 0))
-        pair = np.stack([models.codes[rows.model[there]], items.codes[rows.item[there]]])
-        known = (pair >= 0).all(axis=0)
-        codes.append(pair[:, known])
+        counts = _attempts(rows, choices)
+        if chosen is not None:
+            counts &= chosen[rows.start : rows.start + len(counts)]
+        there = np.flatnonzero(counts)
+        codes.append(np.stack([models.codes[rows.model[there]], items.codes[rows.item[there]]]))
         every = [attempt_name(t) for t in _texts(rows.columns["attempt"])]
-        texts += [every[k] for k in there[known].tolist()]
+        texts += [every[k] for k in there.tolist()]
     model, item = np.concatenate([np.zeros((2, 0), np.int64), *codes], axis=1)
     return Named(model, item, texts)
 
 
-def _keys(reading: Reading, *, drop: bool) -> Iterator[tuple[Rows, Flags, Ints, Ints]]:
+def _keys(reading: Reading, choices: Choices) -> Iterator[tuple[Rows, Flags, Ints, Ints]]:
     """Of each batch the rows, which of them are attempts, their pairs and their attempts as whole numbers."""
     names = Codes(attempt_name)
     for rows in reading.rows():
-        counts = (rows.model >= 0) & (rows.item >= 0)
-        if drop:
-            counts &= ~rows.none
         column = rows.columns.get("attempt")
-        attempt = np.zeros(len(counts), np.int64) if column is None else names.of(column)
-        yield rows, counts, rows.model << 32 | rows.item, attempt
+        attempt = np.zeros(len(rows.item), np.int64) if column is None else names.of(column)
+        yield rows, _attempts(rows, choices), rows.model << 32 | rows.item, attempt
 
 
 def _chosen(reading: Reading, choices: Choices) -> Flags:
     """Which rows are the first, or the last, of their attempt; also True for rows that are none."""
-    parts = [(counts, pair, attempt) for _, counts, pair, attempt in _keys(reading, drop=choices.unscored == "drop")]
+    parts = [(counts, pair, attempt) for _, counts, pair, attempt in _keys(reading, choices)]
     if not parts:
         return np.zeros(0, bool)
     counts, pair, attempt = (np.concatenate(p) for p in zip(*parts, strict=True))
@@ -310,11 +311,11 @@ def _chosen(reading: Reading, choices: Choices) -> Flags:
     return out
 
 
-def _check_duplicates(reading: Reading, sums: Sums, *, drop: bool) -> None:
+def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
     """Whether an attempt of the pairs that are suspect really stands twice, compared by value."""
     suspects = np.sort((sums.model << 32 | sums.item)[sums.again])
     found = []
-    for rows, counts, pair, attempt in _keys(reading, drop=drop):
+    for rows, counts, pair, attempt in _keys(reading, choices):
         at = np.flatnonzero(counts)
         place = np.minimum(np.searchsorted(suspects, pair[at]), len(suspects) - 1)
         at = at[suspects[place] == pair[at]]
@@ -331,11 +332,11 @@ def _check_duplicates(reading: Reading, sums: Sums, *, drop: bool) -> None:
     which = ""
     if "attempt" in reading.names:
         name = attempt_name(_value(reading, int(row[k + 1])))
-        which = "" if name is None else f" attempt '{name}'"
+        which = "" if name is None else f", attempt '{name}',"
     several = "first or last" if "attempt" in reading.names else "first, last or attempt (each row is one more attempt)"
     raise InputError(
         f"rows {tab.line(int(row[k]))} and {tab.line(int(row[k + 1]))}: model '{models[pair[k] >> 32]}', "
-        f"item '{items[pair[k] & 0xFFFFFFFF]}'{which} stand twice ({len(second)} such keys): "
+        f"item '{items[pair[k] & 0xFFFFFFFF]}'{which} stand twice ({count(len(second), 'such key')}): "
         f"choose --duplicates {several}"
     )
 
@@ -353,5 +354,5 @@ def _value(reading: Reading, index: int) -> str | None:
 def _texts(column: pa.Array) -> list[Any]:
     """A column's values as text."""
     column = encoded(column)
-    words = [*column.dictionary.cast(pa.utf8()).to_pylist(), None]
+    words = [*column.dictionary.to_pylist(), None]
     return [words[k] for k in indices(column).tolist()]

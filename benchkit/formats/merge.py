@@ -17,6 +17,7 @@ from benchkit.formats.cells import Cells, Ints
 from benchkit.formats.clusters import of_items
 from benchkit.formats.tally import add_up
 from benchkit.tables import RESPONSES
+from benchkit.text import count
 
 MOST = 2**31 - 1
 
@@ -32,9 +33,9 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     pairs = _pairs(parts, models, items)
     attempts = np.concatenate([p.attempts for p in parts])
     correct = np.concatenate([p.correct for p in parts])
-    if len(parts) > 1 or add:
-        again = _repeated(pairs)
-        if again.any() and not add and duplicates != "attempt":
+    if not add and duplicates != "attempt":
+        again = _repeated(pairs)  # also of one source, in which two models got one name
+        if again.any():
             _refuse_overlap(parts, models, items, pairs, again, hint=duplicates is not None)
     clusters = of_items(chain.from_iterable(zip(p.items, p.clusters, strict=True) for p in parts), where="")
     tried = attempts > 0
@@ -100,10 +101,10 @@ def _refuse_overlap(
     keys, at = np.unique(pairs[again], return_inverse=True)
     unnumbered = np.zeros(len(keys), bool)
     unnumbered[at[numbers < 0]] = True
-    union, count = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    union, size = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     np.bitwise_or.at(union, at, np.maximum(numbers, 0))
-    np.add.at(count, at, np.bitwise_count(np.maximum(numbers, 0)))
-    clash = unnumbered | (np.bitwise_count(union) < count)
+    np.add.at(size, at, np.bitwise_count(np.maximum(numbers, 0)))
+    clash = unnumbered | (np.bitwise_count(union) < size)
     if not clash.any():
         return
     among: dict[int, list[int]] = {}  # pair -> the parts that hold it
@@ -118,11 +119,12 @@ def _refuse_overlap(
     attempt, held = (None, held) if same is None else same
     a, b = (parts[n].where for n in sorted(held)[:2])
     both = f"in {a} and in {b}" if a != b else f"twice in {a}"
-    which = f" attempt '{attempt}'" if attempt is not None else ""
+    which = f", attempt '{attempt}'," if attempt is not None else ""
     more = "; --duplicates chooses within one source only" if hint else ""
     raise InputError(
         f"model '{models[key // len(items)]}', item '{items[key % len(items)]}'{which} stand {both} "
-        f"({len(clashes)} such pairs): --merge sum adds them up{more}",
+        f"({count(len(clashes), 'such pair')}): --merge sum adds them up as further attempts, "
+        f"--model-from and --model-map tell models apart{more}",
         where="",
     )
 
@@ -131,7 +133,7 @@ def _same_attempts(
     parts: Sequence[Cells], models: list[str], items: list[str], suspects: dict[int, list[int]]
 ) -> dict[int, tuple[str | None, list[int]]]:
     """Those of the pairs where one attempt stands in two sources, by number or name: the first such one, and where."""
-    seen: dict[int, dict[str | None, set[int]]] = {}
+    seen: dict[int, dict[str | None, list[int]]] = {}
     for n in sorted({n for held in suspects.values() for n in held}):
         named = parts[n].named
         if named is None:
@@ -140,7 +142,7 @@ def _same_attempts(
         keys = _pairs([parts[n]._replace(model=found.model, item=found.item)], models, items)
         for key, attempt in zip(keys.tolist(), found.attempt, strict=True):
             if key in suspects:
-                seen.setdefault(key, {}).setdefault(attempt, set()).add(n)
+                seen.setdefault(key, {}).setdefault(attempt, []).append(n)
     out: dict[int, tuple[str | None, list[int]]] = {}
     for key, attempts in seen.items():
         twice = [a for a, held in attempts.items() if len(held) > 1]
