@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from benchkit import cli, endings, naming, wire, workers
+from benchkit import cli, decode, endings, naming, wire, workers
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.cells import Named
@@ -252,7 +252,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         )
         return [_Source(cells, {}, [], got.task, got.unfinished)]
     if doc and doc.kind == "zip":
-        raise Unrecognised("a zip archive of no known tool: see bk-matrix --formats")
+        excel = any(n.startswith("xl/workbook") for n in doc.first.names)
+        raise Unrecognised(decode.EXCEL if excel else "a zip archive of no known tool: see bk-matrix --formats")
     value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING
     tabs = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
     return [_from_table(tab, read(tab, choices, naming.fallback(args, name))) for tab in tabs]

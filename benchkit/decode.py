@@ -33,6 +33,8 @@ LARGEST = 1 << 32
 GROWTH, LEAST = 2000, 1 << 28
 """Packed data may unpack to LEAST bytes, and GROWTH times their size: gzip reaches 1,032, tables some hundreds."""
 
+EXCEL = "an Excel workbook: save the sheet as CSV UTF-8"
+
 END_MARKER = 8
 """Bytes of the end-of-stream marker: ff ff ff ff 00 00 00 00."""
 
@@ -63,6 +65,12 @@ def detect(data: bytes) -> str:
         return "parquet"
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError("UTF-16 text: save it as UTF-8")
+    if data.startswith(b"\xd0\xcf\x11\xe0") or (data[:2] == b"PK" and b"xl/workbook" in data):
+        raise InputError(EXCEL)
+    if data[257:262] == b"ustar":
+        raise InputError("a tar archive: unpack it, and name its folder or files")
+    if data.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise InputError("a Git LFS pointer in place of the file: fetch it with git lfs pull")
     if b"\0" in data[:4096]:
         kind = "a zip archive" if data[:2] == b"PK" else "binary data"
         raise InputError(f"{kind} in no known table format")

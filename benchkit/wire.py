@@ -88,6 +88,9 @@ def to_frame(raw: Raw, spec: Table, where: str) -> Frame:
         found = ", ".join(raw.names[:8]) + (", ..." if len(raw.names) > 8 else "")
         needed = f"a {spec.name} table" + (f", which {spec.maker} makes" if spec.maker.startswith("bk-") else "")
         needed += " from raw results" if spec is RESPONSES else ""
+        if spec.maker == "you":
+            wanted = [c.name for c in spec.columns if c.required]
+            needed += f" with the {'columns' if len(wanted) > 1 else 'column'} {' and '.join(wanted)}"
         return f"no column '{column}' (found: {found}): needed is {needed}"
 
     table = to_contract(raw.columns, raw.rows, spec, raw.line, instead)
