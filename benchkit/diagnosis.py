@@ -1,7 +1,7 @@
 """What a table of responses can and can't tell: what is missing, what is alike, and what carries the ranking.
 
 N models i, M items j, n_ij attempts with y_ij the sum of their scores, r_ij = y_ij/n_ij where n_ij > 0. A model is
-complete if it has attempts on every item; a score S_i = sum_j r_ij compares complete models only.
+complete if it has attempts on every item that some model tried; a score S_i = sum_j r_ij compares complete models only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchkit import coverage, identical, scores
-from benchkit.discrimination import discriminate, ratio
+from benchkit.discrimination import Discrimination, discriminate, ratio
 from benchkit.documents import rows
 from benchkit.errors import InputError
 from benchkit.flags import Flag, raised
@@ -199,7 +199,7 @@ def diagnose(
     models, items = n.shape
     tried = n > 0
     rate = np.divide(y, n, out=np.zeros(y.shape), where=tried)
-    told = discriminate(n, y, rate)
+    told = _told(n, y, rate)
     unfitted = {"information": UNFITTED}
     item_reasons = {"rate": "no attempts", "inversion_rate": told.reasons["item_inversion_rate"]} | unfitted
     item_reasons |= {k: told.reasons[k] for k in ("share_of_spread", "item_rest_correlation") if k in told.reasons}
@@ -262,12 +262,41 @@ def diagnose(
     return found._replace(flags=raised(found))
 
 
+def _told(n: Ints, y: Array, rate: Array) -> Discrimination:
+    """The discrimination among the items that some model tried; NaN for the others: no model would be complete."""
+    known = _known(n)
+    told = discriminate(n[:, known], y[:, known], rate[:, known])
+    if known.all():
+        return told
+
+    def spread(values: Array) -> Array:
+        out = np.full(len(known), np.nan)
+        out[known] = values
+        return out
+
+    reasons = dict(told.reasons)
+    for field in ("share_of_spread", "item_rest_correlation", "item_inversion_rate"):
+        reasons[field] = "no attempts" + (f", or {reasons[field]}" if field in reasons else "")
+    return told._replace(
+        share_of_spread=spread(told.share_of_spread),
+        item_rest_correlation=spread(told.item_rest_correlation),
+        item_inversion_rate=spread(told.item_inversion_rate),
+        reasons=reasons,
+    )
+
+
+def _known(n: Ints) -> npt.NDArray[np.bool_]:
+    """(M,) Which items some model tried; all where no model tried any."""
+    known = np.any(n > 0, axis=0)
+    return np.asarray(known if known.any() else ~known)
+
+
 def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
 def _lacking(n: Ints, rate: Array, covered: Array) -> tuple[Incomplete, ...]:
-    at = np.flatnonzero(~scores.complete(n))
+    at = np.flatnonzero(~scores.complete(n[:, _known(n)]))
     return tuple(
         Incomplete(int(i), float(covered[i]), np.flatnonzero(n[i] == 0), others.missing, others.tried)
         for i, others in zip(at, coverage.others_rates(n, rate, at), strict=True)

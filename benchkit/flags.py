@@ -72,9 +72,11 @@ def _lacking(d: Diagnosis) -> list[Flag]:
         out.append(Flag("incomplete", says, models=models))
     untried = np.flatnonzero(d.items.models == 0)
     if untried.size:
-        says = f"no model tried {_of(untried.size, d.n_items, 'item')}: none is complete"
+        says = f"no model tried {_of(untried.size, d.n_items, 'item')}: nothing is said of them"
         out.append(Flag("untried_items", says, items=untried))
-    moved = [(r.model, (1 - r.coverage) * (r.others_rate_tried - r.others_rate_missing)) for r in d.incomplete]
+    known = d.n_items - untried.size  # 0 only where no rate is known either
+    lacks = [(r, 1 - r.coverage * d.n_items / max(known, 1)) for r in d.incomplete]
+    moved = [(r.model, share * (r.others_rate_tried - r.others_rate_missing)) for r, share in lacks]
     moved = [(i, shift) for i, shift in moved if abs(shift) >= SHIFT - 1e-12]  # a NaN is left out
     if moved:
         n, most = len(moved), max((shift for _, shift in moved), key=abs)
@@ -169,7 +171,8 @@ def _weak(d: Diagnosis) -> list[Flag]:
     if d.alpha is not None and d.alpha < ALPHA:
         says = f"Cronbach's alpha is {d.alpha:.2f}, below {ALPHA}: other items of the kind might rank models otherwise"
         out.append(Flag("alpha", says))
-    if d.n_eff is not None and d.n_eff < EFFICIENCY * d.n_items:
-        says = f"few items carry the ranking: {d.n_items} are worth {d.n_eff:.3g} of equal shares"
+    tried = int(np.count_nonzero(d.items.models))
+    if d.n_eff is not None and d.n_eff < EFFICIENCY * tried:
+        says = f"few items carry the ranking: {tried} are worth {d.n_eff:.3g} of equal shares"
         out.append(Flag("n_eff", says))
     return out

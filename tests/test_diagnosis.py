@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchkit.diagnosis import diagnose, information
@@ -51,12 +51,14 @@ def exact_inversions(n, y):
     """Inversion rates of items and models by the definition, in exact fractions."""
     models, items = n.shape
     r = [[Fraction(int(y[i, j]), int(n[i, j])) if n[i, j] else None for j in range(items)] for i in range(models)]
-    full = [i for i in range(models) if all(n[i] > 0)]
+    some = [j for j in range(items) if n[:, j].any()]
+    full = [i for i in range(models) if some and all(n[i, some] > 0)]
     by_item, by_model = [], []
     for j in range(items):
         seen = against = 0
         for a, c in permutations(full, 2):
-            if sum(r[a]) - r[a][j] > sum(r[c]) - r[c][j] and r[a][j] != r[c][j]:
+            rest_a, rest_c = (sum(r[k][i] for i in some if i != j) for k in (a, c))
+            if j in some and rest_a > rest_c and r[a][j] != r[c][j]:
                 seen, against = seen + 1, against + (r[a][j] < r[c][j])
         by_item.append(against / seen if seen else np.nan)
     for i in range(models):
@@ -114,6 +116,23 @@ class TestInvariance:
             np.testing.assert_allclose(getattr(first.models, name)[rows], getattr(second.models, name), atol=1e-12)
         assert first.alpha == (None if second.alpha is None else pytest.approx(second.alpha, abs=1e-9))
         assert first.missing_cells == second.missing_cells
+
+    @given(table=tables(), more=st.integers(1, 3))
+    def test_items_that_nobody_tried_change_the_coverage_alone(self, table, more):
+        n, y = table
+        assume(n.any(axis=0).all())
+        nothing = np.zeros((len(n), more))
+        first, second = diagnose(n, y), diagnose(np.hstack([n, nothing.astype(int)]), np.hstack([y, nothing]))
+        for name in ("alpha", "n_eff", "complete_models", "solved_by_all", "solved_by_none", "uneven_attempts"):
+            np.testing.assert_equal(getattr(first, name), getattr(second, name))
+        assert [row.model for row in first.incomplete] == [row.model for row in second.incomplete]
+        for name in first.items._fields:
+            np.testing.assert_array_equal(getattr(first.items, name), getattr(second.items, name)[: n.shape[1]])
+        assert np.isnan(second.items.share_of_spread[n.shape[1] :]).all()
+        np.testing.assert_array_equal(first.models.inversion_rate, second.models.inversion_rate)
+        flags = [[flag.flag for flag in d.flags] for d in (first, second)]
+        assert sorted([*flags[0], "untried_items"]) == sorted(flags[1])
+        assert second.min_coverage == pytest.approx(first.min_coverage * n.shape[1] / (n.shape[1] + more), rel=1e-15)
 
     @given(table=tables())
     def test_attempts_times_a_factor(self, table):
@@ -263,7 +282,9 @@ class TestTheory:
         assert out.items.models.tolist() == list(map(len, by))
         assert out.models.items.tolist() == list(map(len, tried))
         assert [(r.model, r.missing.tolist()) for r in out.incomplete] == [
-            (i, [j for j in items if j not in tried[i]]) for i in models if len(tried[i]) < len(items)
+            (i, [j for j in items if j not in tried[i]])
+            for i in models
+            if len(tried[i]) < sum(map(bool, by)) or not any(by)
         ]
         assert out.solved_by_all.tolist() == [j for j in items if by[j] and all(rates[i][j] == 1 for i in by[j])]
         assert out.solved_by_none.tolist() == [j for j in items if by[j] and all(rates[i][j] == 0 for i in by[j])]
@@ -276,6 +297,8 @@ class TestTheory:
     @given(table=tables())
     def test_shares_alpha_and_correlations_in_fractions(self, table):
         n, y = table
+        n, y = n[:, n.any(axis=0)], y[:, n.any(axis=0)]
+        assume(n.size)
         complete = [row for row in fractions(n, y) if None not in row]
         count, items = len(complete), n.shape[1]
         out = diagnose(n, y)
