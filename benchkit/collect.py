@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchkit import cli, decode, endings, naming, wire, workers
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
-from benchkit.formats.cells import Named
+from benchkit.formats.cells import FEW, Named, Watched
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.merge import merge, said, source
 from benchkit.formats.native import OtherTask, look, tabular
@@ -44,7 +44,7 @@ class Collected(NamedTuple):
 class _Source(NamedTuple):
     """One source, read. meta, notes: what it said of itself. task: the benchmark's name, where it holds one.
 
-    unfinished: of a run that did not end, its status and how far it came.
+    unfinished: of a run that did not end, its status and how far it came. uses: the choices that its reader knows.
     """
 
     cells: Cells
@@ -52,6 +52,7 @@ class _Source(NamedTuple):
     notes: list[str]
     task: str | None
     unfinished: str | None = None
+    uses: frozenset[str] = frozenset()
 
 
 def collect(args: Namespace) -> Collected:
@@ -99,6 +100,7 @@ def collect(args: Namespace) -> Collected:
             show(n + 1, len(names))
     if not found and not others and not taskless:
         raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
+    _check_uses(found, args)
     parts = [s.cells for s in found]
     if args.task is not None:
         taskless += [s.cells.where for s in found if not s.task]
@@ -198,6 +200,14 @@ def _said(s: _Source) -> str:
     return said(s.cells, s.task) + (f", unfinished: {s.unfinished}" if s.unfinished else "")
 
 
+def _check_uses(found: list[_Source], args: Namespace) -> None:
+    """InputError where a choice was made that no source has. 'none' says that there are none."""
+    used = frozenset[str]().union(*(s.uses for s in found))
+    for name, what in FEW.items():
+        if found and getattr(args, name) not in (None, "none") and name not in used:
+            raise InputError(f"--{name}: of no use, since no source has {what}", where="")
+
+
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -240,7 +250,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
             raise InputError(f"--{role}-col: of no use for {reader.NAME}", where="")
         if choices.leave_out:
             raise InputError(f"--leave-out: of no use for {reader.NAME}", where="")
-        got = reader.read(doc, choices)
+        watched = Watched.of(choices)
+        got = reader.read(doc, watched)
         if got is None:
             return []
         tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
@@ -250,13 +261,18 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         cells = cells._replace(
             format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings
         )
-        return [_Source(cells, {}, [], got.task, got.unfinished)]
+        return [_Source(cells, {}, [], got.task, got.unfinished, frozenset(watched.seen | {"errors"}))]
     if doc and doc.kind == "zip":
         excel = any(n.startswith("xl/workbook") for n in doc.first.names)
         raise Unrecognised(decode.EXCEL if excel else "a zip archive of no known tool: see bk-matrix --formats")
     value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING
     tabs = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
-    return [_from_table(tab, read(tab, choices, naming.fallback(args, name))) for tab in tabs]
+    out = []
+    for tab in tabs:
+        watched = Watched.of(choices)
+        source = _from_table(tab, read(tab, watched, naming.fallback(args, name)))
+        out.append(source._replace(uses=frozenset(watched.seen)))
+    return out
 
 
 def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:

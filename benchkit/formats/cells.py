@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,33 @@ class Choices(NamedTuple):
     items: frozenset[str] | None = None
     task: str | None = None
     leave_out: frozenset[str] = frozenset()
+
+
+class Watched(Choices):
+    """Choices that note which of them a reader looks at, in `seen`."""
+
+    seen: set[str]
+
+    @classmethod
+    def of(cls, choices: Choices) -> Watched:
+        made = cls(*choices)
+        made.seen = set()
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in FEW:
+            self.seen.add(name)
+        return super().__getattribute__(name)
+
+
+FEW = {
+    "filter": "filters to choose from",
+    "metric": "metrics to choose from",
+    "scorer": "scorers to choose from",
+    "split": "splits to choose from",
+    "errors": "attempts that may have failed",
+}
+"""Choices that only some formats know, and what their sources have."""
 
 
 class Named(NamedTuple):
