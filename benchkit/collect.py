@@ -99,6 +99,8 @@ def collect(args: Namespace) -> Collected:
         if show:
             show(n + 1, len(names))
     if not found and not others and not taskless:
+        if len(unknown) < len(names):
+            raise InputError("only files that go with others: name the folder that holds these too", str(args.file[0]))
         raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
     _check_uses(found, args)
     parts = [s.cells for s in found]

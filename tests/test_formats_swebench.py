@@ -177,6 +177,13 @@ class TestInstances:
         want = [("agent", "sympy__sympy-7", 1, 1), ("agent", "sympy__sympy-8", 1, 0)]
         assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == want
 
+    def test_reports_alone_ask_for_the_results_beside_them(self, sh: Shell) -> None:
+        write(sh.folder / "agent" / "results" / "results.json", {"no_logs": [], "resolved": []})
+        write(sh.folder / "agent" / "logs" / "sympy__sympy-7" / "report.json", INSTANCE)
+        write(sh.folder / "agent" / "logs" / "sympy__sympy-8" / "report.json", INSTANCE)
+        said = sh("bk-matrix agent/logs --model m", rc=2).err
+        assert said == "bk-matrix: agent/logs: only files that go with others: name the folder that holds these too\n"
+
     def test_reports_without_results_are_of_the_submission(self, tmp_path: Path) -> None:
         path = tmp_path / "agent" / "logs" / "sympy__sympy-7" / "report.json"
         write(tmp_path / "agent" / "results" / "results.json", {"other": 1})
