@@ -15,6 +15,7 @@ from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.cells import FEW, Named, Watched
 from benchkit.formats.columns import NAMES, Roles
+from benchkit.formats.fields import canonical
 from benchkit.formats.merge import merge, said, source
 from benchkit.formats.native import OtherTask, look, tabular
 from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
@@ -63,18 +64,19 @@ def collect(args: Namespace) -> Collected:
                       args.filter, args.metric, args.scorer, args.split, items, args.task,
                       frozenset(args.leave_out or ()))  # fmt: skip
     names, walked = expand(args.file)
-    read = workers.each(partial(_attempt, args, choices), names, _workers(names))
+    reads = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
     found: list[_Source] = []
     unknown: list[str] = []
+    held = 0  # rows of which the attempts may be kept one by one
     others: set[str] = set()  # tasks that are not wanted
     taskless: list[str] = []
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
-            sources = next(read)
-        except workers.Died:
-            raise InputError("the process that read it was killed", where=where) from None
+            sources = next(reads)
+        except workers.Died as e:
+            raise InputError(str(e), where=where) from None
         if isinstance(sources, Unrecognised) and name in walked:
             unknown.append(where)
             continue
@@ -95,7 +97,8 @@ def collect(args: Namespace) -> Collected:
         if args.verbose:
             for line in [_said(s) for s in sources] or ["nothing by itself: it goes with other files"]:
                 cli.message(f"{args.command}: {where}: {line}")
-        found += [_reachable(s, k, name, args, choices) for k, s in enumerate(sources)]
+        held += sum(s.cells.rows for s in sources)
+        found += [_reachable(s, k, name, args, choices, keep=held <= 20 * ATTEMPTS) for k, s in enumerate(sources)]
         if show:
             show(n + 1, len(names))
     if not found and not others and not taskless:
@@ -134,18 +137,37 @@ def collect(args: Namespace) -> Collected:
 
 def _workers(names: Sequence[str | None]) -> int:
     """How many processes to read with: one for few small files, and where one is no file that can be opened again."""
-    if not all(name not in (None, "-") and can_reopen(str(name)) for name in names):
+    if not all(map(_reopens, names)):
         return 1
     size = sum(os.path.getsize(str(name)) for name in names)
     return workers.cores() if len(names) >= MANY or size >= LARGE else 1
 
 
+def _reopens(name: str | None) -> bool:
+    return name not in (None, "-") and can_reopen(str(name))
+
+
 def _attempt(args: Namespace, choices: Choices, name: str | None) -> list[_Source] | Exception:
     """What one name holds, or why it can't be read, in a form that another process can be sent."""
     try:
-        return [_portable(source) for source in _read(name, args, choices)]
+        found = _read(name, args, choices)
+        for source in found:
+            _check_text(source)
+        # what can't be opened again keeps its attempts; it is read by this process
+        return [_portable(source) for source in found] if _reopens(name) else found
     except Exception as e:
         return e
+
+
+def _check_text(source: _Source) -> None:
+    """InputError for what can't be written: half of a surrogate pair, which JSON may hold, and lists without end."""
+    c = source.cells
+    said = [source.task, *c.settings, *c.settings.values(), *c.skipped, *c.clusters]
+    try:
+        "".join([*c.models, *c.items, *filter(None, said), *source.notes]).encode()
+    except UnicodeEncodeError:
+        raise InputError("text that is no Unicode (half of a surrogate pair)") from None
+    canonical(source.meta, "its metadata")
 
 
 def _portable(source: _Source) -> _Source:
@@ -165,15 +187,18 @@ def _later() -> Named:
     raise NotImplementedError
 
 
-def _reachable(source: _Source, k: int, name: str | None, args: Namespace, choices: Choices) -> _Source:
-    """The source with attempts that are read again where they are needed."""
+def _reachable(source: _Source, k: int, name: str | None, args: Namespace, choices: Choices, *, keep: bool) -> _Source:
+    """The source with attempts that are read again where they are needed. keep: those that were sent may stay."""
 
     def again() -> Named:
         named = _read(name, args, choices)[k].cells.named
         assert named is not None
         return named()
 
-    return source._replace(cells=source.cells._replace(named=again)) if source.cells.named is _later else source
+    named = source.cells.named
+    if named is None or not _reopens(name) or (keep and named is not _later):
+        return source
+    return source._replace(cells=source.cells._replace(named=again))
 
 
 def _from_table(tab: Tabular, cells: Cells) -> _Source:
@@ -211,7 +236,8 @@ def _check_uses(found: list[_Source], args: Namespace) -> None:
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    said = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return said.encode(errors="backslashreplace").decode()  # a file's name is any bytes
 
 
 def _other(task: OtherTask) -> str:
@@ -300,11 +326,18 @@ def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
 def _walk(folder: str) -> list[str]:
     """Result files below a folder. Hidden files and folders are left out; a linked folder is entered once."""
     found, entered = [], set()
-    for at, folders, files in os.walk(folder, followlinks=True):
+
+    def refuse(e: OSError) -> None:
+        raise InputError((e.strerror or str(e)).lower(), where=e.filename)
+
+    for at, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
         real = os.path.realpath(at)
         folders[:] = [f for f in folders if f[0] != "." and real not in entered]
         if real not in entered:
             named = [os.path.join(at, f) for f in files if f[0] != "." and endings.is_result(f)]
+            lost = next((f for f in named if not os.path.exists(f)), None)
+            if lost is not None:
+                raise InputError("a link to a file that is not there", where=lost)
             found += [f for f in named if os.path.isfile(f)]  # a FIFO would be waited for
         entered.add(real)
     return found

@@ -127,9 +127,10 @@ def block(text: bytes, start: int) -> list[dict[str, Any]]:
     """The objects of whole lines, of which the first has the number `start`."""
     texts = text.rstrip(b"\n").split(b"\n")
     try:
-        rows = list(map(orjson.loads, texts))
-        if set(map(type, rows)) == {dict}:
-            return rows
+        if max(map(len, texts)) <= MOST:  # longer lines may hold more lists than `parse` takes
+            rows = list(map(orjson.loads, texts))
+            if set(map(type, rows)) == {dict}:
+                return rows
     except orjson.JSONDecodeError:
         pass  # a blank line, NaN, or damage
     rows = []

@@ -44,7 +44,8 @@ def with_items(w: Wide, items: frozenset[str] | None) -> Wide:
     if not more:
         return w
     names = sorted([*w.items, *more])
-    at = [names.index(x) for x in w.items]
+    place = {name: j for j, name in enumerate(names)}
+    at = [place[name] for name in w.items]
     attempts = np.zeros((len(w.models), len(names)), np.int64)
     correct = np.zeros(attempts.shape, np.float64)
     attempts[:, at], correct[:, at] = w.attempts, w.correct

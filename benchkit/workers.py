@@ -15,13 +15,15 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, TypeVar
 
+from benchkit.errors import InputError
+
 A = TypeVar("A")
 R = TypeVar("R")
 SIZE = struct.Struct("<Q")
 _worker = False
 
 
-class Died(Exception):
+class Died(InputError):
     """A worker ended before it gave the result of an input."""
 
 
@@ -58,18 +60,17 @@ def each(function: Callable[[A], R], inputs: Sequence[A], workers: int) -> Itera
             pipe = pipes[k % workers]
             head = pipe.read(SIZE.size)
             data = pipe.read(SIZE.unpack(head)[0]) if len(head) == SIZE.size else b""
-            try:
-                result: R = pickle.loads(data)
-            except (EOFError, pickle.UnpicklingError):
-                raise Died(f"input {k}") from None
-            yield result
+            if len(head) < SIZE.size or len(data) < SIZE.unpack(head)[0]:
+                raise Died("the process that read it was killed")
+            yield pickle.loads(data)
     finally:
         for pipe in pipes:
             pipe.close()
         for child in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGTERM)
-            os.waitpid(child, 0)
+            with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored
+                os.waitpid(child, 0)
 
 
 def _work(function: Callable[[Any], Any], inputs: Sequence[Any], writing: int, others: list[int]) -> None:

@@ -327,7 +327,7 @@ class TestFolders:
     def test_what_is_no_file(self, folder: Path) -> None:
         """A FIFO would be waited for, a device read without end."""
         os.mkfifo(folder / "d" / "fifo.csv")
-        for name, to in (("gone.csv", "nowhere"), ("self.csv", "self.csv"), ("zero.csv", "/dev/zero"), ("up", "..")):
+        for name, to in (("zero.csv", "/dev/zero"), ("up", "..")):
             (folder / "d" / name).symlink_to(to)
         with socket.socket(socket.AF_UNIX) as s:
             here = os.getcwd()

@@ -67,6 +67,19 @@ def _cells() -> collect.Cells:
                          named=lambda: named)  # fmt: skip
 
 
+def test_a_clash_with_what_can_t_be_read_again(many: Shell) -> None:
+    (many.folder / "b.csv").write_text(HEAD + "m7,q3,run 1,1\n")
+    assert many("bk-matrix d/007.csv - --to csv", stdin=(HEAD + "m7,q3,run 9,1\n").encode()).out.count(b"m7,q3,3,")
+    said = many("cat b.csv | bk-matrix - d/007.csv", rc=2).err
+    assert "item 'q3', attempt 'run 1', stand in <stdin> and in d/007.csv (1 such pair)" in said
+    assert "in /dev/fd/" in many("bk-matrix <(cat b.csv) d/007.csv", rc=2).err
+
+
+def test_a_link_that_leads_nowhere(many: Shell) -> None:
+    (many.folder / "d" / "z.csv").symlink_to("nowhere.csv")
+    assert many("bk-matrix d", rc=2).err == "bk-matrix: d/z.csv: a link to a file that is not there\n"
+
+
 def test_files_that_no_reader_knows(many: Shell) -> None:
     (many.folder / "d" / "y.json").write_text('{"a": 1}')
     got = many("bk-matrix d --to csv")

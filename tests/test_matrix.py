@@ -24,6 +24,7 @@ from benchkit.formats import Choices, read
 from benchkit.formats.columns import recognise
 from benchkit.formats.merge import merge
 from benchkit.formats.tabular import open_source, unpacked
+from benchkit.formats.tally import UNIT
 from benchkit.formats.wide import cell
 
 NONE = Choices({}, None, None, False, None)
@@ -126,7 +127,7 @@ class TestAttempts:
             (tmp_path / "x.csv").write_text("model,item,attempt,score\n" + "".join(records))
             sums.add(table(tmp_path / "x.csv")["correct"][0].as_py())
         scores = [float(r.split(",")[3]) for r in records]
-        assert sums == {sum(round(Fraction(x) * 10**12) for x in scores) / 10**12}
+        assert sums == {sum(round(Fraction(x) * UNIT) for x in scores) / UNIT}
         assert sums.pop() == pytest.approx(math.fsum(scores), abs=len(scores) * 5e-13)
 
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=3))

@@ -111,7 +111,7 @@ class TestSameBytes:
     @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=1, max_size=6))
     @settings(max_examples=200)
     def test_sums_of_parts_are_the_sum(self, parts: list[list[float]]) -> None:
-        """Beside whole multiples of 10^-12, added as Python's integers."""
+        """Beside whole multiples of 1/UNIT, added as Python's integers."""
 
         def units(scores: list[float]) -> int:
             return sum(round(s * UNIT) for s in scores)

@@ -50,7 +50,7 @@ class TestEnds:
             return k
 
         found = workers.each(function, range(10), 2)
-        with pytest.raises(workers.Died, match="input 5"):
+        with pytest.raises(workers.Died, match="the process that read it was killed"):
             list(found)
 
     def test_none_outlives_its_parent(self, tmp_path: Path) -> None:

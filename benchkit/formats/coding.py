@@ -104,7 +104,7 @@ def attempt_numbers(column: pa.Array) -> Ints:
     may_be = np.flatnonzero(np.asarray(pc.match_substring_regex(words, r"^\s*[+.0-9]").fill_null(False)))
     for k in may_be.tolist():
         name = attempt_name(words[k].as_py()) or ""
-        numbers[k] = int(name) if name.isascii() and name.isdigit() and int(name) <= NUMBERED else -1
+        numbers[k] = int(name) if len(name) < 5 and name.isascii() and name.isdigit() and int(name) <= NUMBERED else -1
     return numbers.take(indices(column))
 
 

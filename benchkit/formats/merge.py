@@ -15,7 +15,7 @@ from benchkit import text
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Ints
 from benchkit.formats.clusters import of_items
-from benchkit.formats.tally import add_up
+from benchkit.formats.tally import EMPTY, add_up
 from benchkit.tables import RESPONSES
 from benchkit.text import count
 
@@ -133,22 +133,30 @@ def _same_attempts(
     parts: Sequence[Cells], models: list[str], items: list[str], suspects: dict[int, list[int]]
 ) -> dict[int, tuple[str | None, list[int]]]:
     """Those of the pairs where one attempt stands in two sources, by number or name: the first such one, and where."""
-    seen: dict[int, dict[str | None, list[int]]] = {}
+    wanted = np.array(sorted(suspects), np.int64)
+    codes: dict[str | None, int] = {}
+    found = [(EMPTY, EMPTY, EMPTY)]
     for n in sorted({n for held in suspects.values() for n in held}):
         named = parts[n].named
         if named is None:
             continue
-        found = named()
-        keys = _pairs([parts[n]._replace(model=found.model, item=found.item)], models, items)
-        for key, attempt in zip(keys.tolist(), found.attempt, strict=True):
-            if key in suspects:
-                seen.setdefault(key, {}).setdefault(attempt, []).append(n)
+        got = named()
+        keys = _pairs([parts[n]._replace(model=got.model, item=got.item)], models, items)
+        code = np.fromiter((codes.setdefault(a, len(codes)) for a in got.attempt), np.int64, len(keys))
+        here = np.isin(keys, wanted)
+        found.append((keys[here], code[here], np.full(int(here.sum()), n)))
+    key, code, part = (np.concatenate(p) for p in zip(*found, strict=True))
+    order = np.lexsort((part, code, key))
+    key, code, part = key[order], code[order], part[order]
+    start = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (code[1:] != code[:-1]))[: len(key)])
+    end = np.append(start[1:], len(key))
+    names = list(codes)
     out: dict[int, tuple[str | None, list[int]]] = {}
-    for key, attempts in seen.items():
-        twice = [a for a, held in attempts.items() if len(held) > 1]
-        if twice:
-            first = min(twice, key=lambda a: (a is None, a or ""))
-            out[key] = first, sorted(attempts[first])
+    for k in np.flatnonzero(end - start > 1).tolist():
+        pair, attempt = int(key[start[k]]), names[code[start[k]]]
+        before = out.get(pair)
+        if before is None or (attempt is None, attempt or "") < (before[0] is None, before[0] or ""):
+            out[pair] = attempt, part[start[k] : end[k]].tolist()
     return out
 
 
@@ -156,7 +164,7 @@ def source(part: Cells, task: str | None) -> dict[str, Any]:
     """What was read from one source, for `benchkit.sources`. task: of which its items are, where no name says it."""
     more: dict[str, Any] = {"failed": part.failed, "skipped": part.skipped, "task": task, "settings": part.settings}
     return {
-        "source": part.where.rsplit("/", 1)[-1],
+        "source": part.where.rsplit("/", 1)[-1].encode(errors="backslashreplace").decode(),  # a name is any bytes
         "format": part.format,
         "rows": part.rows,
         "models": len(set(part.models)),

@@ -1,7 +1,4 @@
-"""Columns of Parquet files: only those that are asked for are read.
-
-pyarrow reads them. polars is as fast, but ends the process on some damaged pages.
-"""
+"""Columns of Parquet files: only those that are asked for are read."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ def has_field(found: pa.Schema, column: str, field: str) -> bool:
 
 def values(doc: Document, name: str) -> list[Any]:
     """The values of a column, or, by 'column.field', of a field of its structs (None where the struct is null)."""
-    column, _, field = name.partition(".")
+    column, _, field = (name, "", "") if name in doc.columns else name.partition(".")
     if doc.columns.count(column) > 1:
         raise InputError(f"column '{column}' stands twice")
     try:

@@ -1,7 +1,7 @@
 """Attempts added up by pair of a model and an item, batch by batch, in memory that grows with pairs and not with rows.
 
 Sums do not depend on the order of the rows, nor on how they are cut into batches or sources: scores between 0 and 1 are
-added as whole multiples of 10^-12, the nearest ones. A score that is alone keeps its value.
+added as whole multiples of 1/UNIT, the nearest ones. A score that is alone keeps its value.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ NUMBERED = 1023
 """Attempt numbers up to this one are told apart in one pass."""
 
 WORD = 31  # attempt numbers an int64 counts: a sum of up to 2^32 powers below 2^31 does not overflow
-UNIT = 10**12
-CARRY = 1 << 22  # rows whose fractions an int64 holds
+UNIT = 360_360 * 10**7
+"""Decimals to the 8th place, and fractions with denominators up to 16, are whole multiples of 1/UNIT: three times 1/3
+is 1."""
+
+CARRY = 1 << 21  # rows whose fractions an int64 holds
 EMPTY: Ints = np.zeros(0, np.int64)
-TABLE = 1 << 28  # entries of the table of pairs, 4 bytes each and only touched where a pair is
+TABLE = 1 << 26  # entries of the table of pairs, 4 bytes each
 
 
 class Sums(NamedTuple):
@@ -34,7 +37,7 @@ class Sums(NamedTuple):
     model, item  codes
     attempts     rows added
     correct      sum of their scores
-    numbers      the set of attempt numbers 0..62 as bits, or -1 where an attempt has no such number
+    numbers      the set of attempt numbers 0..62 as bits; -1 where an attempt has no such number, or one stands twice
     again        an attempt may stand twice: its number does, or there are attempts without numbers up to `NUMBERED`
     """
 
@@ -54,7 +57,7 @@ class Pairs:
 
     def __init__(self) -> None:
         self.table: npt.NDArray[np.int32] | None = np.zeros((1, 1), np.int32)  # number + 1; 0 where no pair is
-        self.keys, self.numbers = EMPTY, EMPTY  # instead of the table: sorted keys, their numbers
+        self.sorted, self.recent = (EMPTY, EMPTY), (EMPTY, EMPTY)  # instead: keys, most and newest, their numbers
         self.model, self.item = EMPTY, EMPTY  # by number, with room for more
         self.count = 0
 
@@ -88,8 +91,7 @@ class Pairs:
         shape = (_double(rows, models), _double(columns, items))
         if shape[0] * shape[1] > TABLE:
             keys = self.model[: self.count] << 32 | self.item[: self.count]
-            self.numbers = np.argsort(keys)
-            self.keys, self.table = keys[self.numbers], None
+            self.sorted, self.table = _together((keys, np.arange(self.count)), (EMPTY, EMPTY)), None
             return
         table = np.zeros(shape, np.int32)
         table[:rows, :columns] = self.table
@@ -97,16 +99,30 @@ class Pairs:
 
     def _search(self, model: Ints, item: Ints) -> Ints:
         keys, at = np.unique(model << 32 | item, return_inverse=True)
-        place = np.atleast_1d(np.searchsorted(self.keys, keys))
-        known = np.zeros(len(keys), bool)
-        inside = place < len(self.keys)
-        known[inside] = self.keys[place[inside]] == keys[inside]
-        fresh = keys[~known]
-        self.numbers = np.insert(self.numbers, place[~known], np.arange(self.count, self.count + len(fresh)))
-        self.keys = np.insert(self.keys, place[~known], fresh)
-        self._append(fresh >> 32, fresh & 0xFFFFFFFF)
-        out: Ints = self.numbers[np.searchsorted(self.keys, keys)][at]
+        numbers = np.maximum(_found(keys, *self.sorted), _found(keys, *self.recent))
+        fresh = numbers < 0
+        numbers[fresh] = np.arange(self.count, self.count + int(fresh.sum()))
+        self._append(keys[fresh] >> 32, keys[fresh] & 0xFFFFFFFF)
+        self.recent = _together(self.recent, (keys[fresh], numbers[fresh]))
+        if len(self.recent[0]) > max(len(self.sorted[0]) // 8, 1 << 16):
+            self.sorted, self.recent = _together(self.sorted, self.recent), (EMPTY, EMPTY)
+        out: Ints = numbers[at]
         return out
+
+
+def _found(keys: Ints, among: Ints, numbers: Ints) -> Ints:
+    """The number of each key, -1 where it is not among the sorted ones."""
+    if not len(among):
+        return np.full(len(keys), -1)
+    place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
+    return np.where(among[place] == keys, numbers[place], -1)
+
+
+def _together(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """Two lists of different keys with their numbers as one, sorted by key."""
+    keys, numbers = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
+    order = np.argsort(keys, kind="stable")
+    return keys[order], numbers[order]
 
 
 class Tally:
@@ -120,9 +136,7 @@ class Tally:
         self.alone = np.zeros(0, np.float64)  # the fraction itself, where it is the only one
         self.since = 0  # rows since they were last below UNIT
         self.numbered = np.zeros(0, np.int64)  # attempts with a number up to NUMBERED
-        self.words: dict[
-            int, Ints
-        ] = {}  # word k: the sum of 2^(a - 31 k) over attempt numbers a from 31 k to 31 k + 30
+        self.words: dict[int, Ints] = {}  # k: sums of 2^(a - 31 k) over attempt numbers a from 31 k to 31 k + 30
 
     def add(self, model: Ints, item: Ints, score: Array, number: Ints | None = None) -> None:
         """Add rows. model, item: codes. score: in [0, 1]. number: of the attempt, -1 where it has none up to NUMBERED;
@@ -175,7 +189,8 @@ class Tally:
         # k powers of two add up to a number of k bits exactly where they all differ
         bits = sum((np.bitwise_count(w).astype(np.int64) for w in words.values()), np.zeros(size, np.int64))
         unknown = numbered < attempts
-        again = (bits < numbered) | (unknown & (attempts > 1))
+        twice = bits < numbered
+        again = twice | (unknown & (attempts > 1))
         numbers = np.zeros(size, np.int64)
         high = np.zeros(size, bool)
         for k, w in words.items():
@@ -187,20 +202,20 @@ class Tally:
         alone = _grown(self.alone, size)[:size]
         correct = np.where((attempts == 1) & (alone > 0), alone, correct)
         return Sums(self.pairs.model[:size], self.pairs.item[:size], attempts, correct,
-                    np.where(unknown | high, np.int64(-1), numbers), again)  # fmt: skip
+                    np.where(unknown | high | twice, np.int64(-1), numbers), again)  # fmt: skip
 
 
 def whole(fraction: Array) -> Ints:
-    """Fractions of scores in [0, 1) as whole multiples of 10^-12, the nearest ones."""
+    """Fractions of scores in [0, 1) as whole multiples of 1/UNIT, the nearest ones."""
     return np.rint(fraction * UNIT).astype(np.int64)
 
 
 def total(ones: Ints, fractions: Ints) -> Array:
-    """ones + fractions/10^12, with fractions below 10^12: the nearest double while the sum is below 8192.
+    """ones + fractions/UNIT, with fractions below UNIT: the nearest double while the sum is below 2048.
 
-    Up to there doubles are closer than 10^-12, so that `add_up` reads the same whole numbers from them.
+    Up to there doubles are closer than 1/UNIT, so that `add_up` reads the same whole numbers from them.
     """
-    small = ones < 8192
+    small = ones < 2048
     exact = np.where(small, ones, 0) * UNIT + fractions
     out: Array = np.where(small, exact / UNIT, ones + fractions / UNIT)
     return out
@@ -211,8 +226,12 @@ def add_up(sums: Array, at: Ints, size: int) -> Array:
     ones, fractions = np.zeros(size, np.int64), np.zeros(size, np.int64)
     full = np.floor(sums)
     np.add.at(ones, at, full.astype(np.int64))
-    np.add.at(fractions, at, whole(sums - full))
-    return total(ones + fractions // UNIT, fractions % UNIT)
+    rest = whole(sums - full)
+    for k in range(0, len(at), CARRY):
+        np.add.at(fractions, at[k : k + CARRY], rest[k : k + CARRY])
+        ones += fractions // UNIT
+        fractions %= UNIT
+    return total(ones, fractions)
 
 
 def _grown(values: npt.NDArray[N], size: int) -> npt.NDArray[N]:
