@@ -48,8 +48,7 @@ def to_contract(
 
 
 def _column(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(data.type):
-        data = data.cast(data.type.value_type)
+    data = decoded(data)
     if c.type == "utf8":
         data = identifiers(data, c.name)
     elif c.type.startswith("list"):
@@ -62,6 +61,14 @@ def _column(data: pa.ChunkedArray, c: Column, line: Line) -> pa.ChunkedArray:
         row = int(np.flatnonzero(np.asarray(data.is_null()))[0])
         raise InputError(f"row {line(row)}: {c.name} is missing")
     return data
+
+
+def decoded(data: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without a dictionary; Arrow's own cast does not know the text of polars' categorical columns."""
+    if not pa.types.is_dictionary(data.type):
+        return data
+    kind = pa.utf8() if _is_text(data.type.value_type) else data.type.value_type
+    return pa.chunked_array([c.dictionary.cast(kind).take(c.indices) for c in data.chunks], kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -181,6 +181,10 @@ class TestForeignWriters:
         out = io.BytesIO()
         pl.DataFrame(table(ROWS)).write_ipc_stream(out)
         assert frame(out.getvalue()).table.to_pylist() == ROWS
+        out = io.BytesIO()
+        names = pl.col("model", "item").cast(pl.Categorical)
+        pl.DataFrame(table(ROWS)).with_columns(names).write_ipc_stream(out)
+        assert frame(out.getvalue()).table.to_pylist() == ROWS
 
     def test_hand_made_text(self) -> None:
         want = [{"model": "a", "item": "q", "attempts": 2, "correct": 1.0, "cluster": None}]

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchkit import csvtext, decode, jsontext, output
+from benchkit.casting import decoded
 from benchkit.errors import InputError
 from benchkit.formats import objects, parquet
 from benchkit.formats.coding import is_text
@@ -163,16 +164,9 @@ def open_source(
 
 
 def _of_raw(raw: decode.Raw, where: str) -> Tabular:
-    table = pa.table({name: _plain(column) for name, column in raw.columns.items()})
+    table = pa.table({n: c if is_text(c.type) else decoded(c) for n, c in raw.columns.items()})
     made = _typed(lambda names: iter(table.select(list(names)).to_batches()), table.schema, raw.format, where)
     return made._replace(line=raw.line, meta=raw.meta, notes=raw.notes)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary of numbers or flags as these."""
-    kind = column.type
-    coded = pa.types.is_dictionary(kind) and not is_text(kind)
-    return pa.chunked_array([c.dictionary_decode() for c in column.chunks], kind.value_type) if coded else column
 
 
 def of_batch(batch: pa.RecordBatch, line: Line, format: str, where: str) -> Tabular:
