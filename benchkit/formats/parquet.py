@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,9 +26,13 @@ def batches(source: Open, schema: pa.Schema, names: Sequence[str]) -> Iterator[p
     with source() as file:
         try:
             found = pq.ParquetFile(file, read_dictionary=text)
-            for batch in found.iter_batches(BATCH, columns=list(names)):
-                batch.validate(full=True)  # text that is UTF-8, indices that are within their dictionary
-                yield batch.select(list(names))  # 's' stands for 's.t' too, and would bring it along
+            with ThreadPoolExecutor(1) as pool:  # reads the next batch while this one is added up
+                rest = found.iter_batches(BATCH, columns=list(names))
+                ahead = pool.submit(next, rest, None)
+                while (batch := ahead.result()) is not None:
+                    ahead = pool.submit(next, rest, None)
+                    batch.validate(full=True)  # text that is UTF-8, indices that are within their dictionary
+                    yield batch.select(list(names))  # 's' stands for 's.t' too, and would bring it along
         except DAMAGE as e:
             raise damaged(e) from None
 

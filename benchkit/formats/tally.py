@@ -31,6 +31,10 @@ EMPTY: Ints = np.zeros(0, np.int64)
 TABLE = 1 << 26  # entries of the table of pairs, 4 bytes each
 
 
+POWERS = np.zeros((NUMBERED // WORD + 1, NUMBERED + 2), np.int64)  # word k, number -> 2^(number - 31 k), or 0; -1 -> 0
+POWERS[np.arange(NUMBERED + 1) // WORD, np.arange(NUMBERED + 1)] = 1 << np.arange(NUMBERED + 1) % WORD
+
+
 class Sums(NamedTuple):
     """One value a pair, shape (P,).
 
@@ -72,7 +76,10 @@ class Pairs:
         found: npt.NDArray[np.int32] = flat.take(keys)
         new = found == 0
         if new.any():
-            fresh = np.unique(keys[new])
+            keys_new = keys[new]
+            mark = -1 - np.arange(len(keys_new), dtype=np.int32)
+            flat[keys_new] = mark  # of equal keys one mark is left
+            fresh = keys_new[flat.take(keys_new) == mark]
             flat[fresh] = np.arange(self.count + 1, self.count + 1 + len(fresh))
             self._append(fresh // width, fresh % width)
             found = flat.take(keys)
@@ -171,16 +178,16 @@ class Tally:
         self.fractions %= UNIT
 
     def _numbers(self, at: npt.NDArray[Any], number: Ints, size: int) -> None:
-        known = number >= 0
-        if not known.all():
-            at, number = at[known], number[known]
-        np.add.at(self.numbered, at, 1)
-        for k in range(int(number.min(initial=NUMBERED)) // WORD, int(number.max(initial=-1)) // WORD + 1):
-            mine = (number >= WORD * k) & (number < WORD * (k + 1))
-            here, bits = (at, number) if mine.all() else (at[mine], number[mine])
+        np.add.at(self.numbered, at, 1 if number.min() >= 0 else (number >= 0).astype(np.int64))
+        first, last = int(np.where(number < 0, NUMBERED, number).min()) // WORD, int(number.max()) // WORD
+        for k in range(first, last + 1):
+            here, which = at, number
+            if last - first > 3:  # else it is faster to add zeros for the others
+                mine = (number >= WORD * k) & (number < WORD * (k + 1))
+                here, which = at[mine], number[mine]
             if len(here):
                 self.words[k] = _grown(self.words.get(k, EMPTY), size)
-                np.add.at(self.words[k], here, np.int64(1) << (bits - WORD * k))
+                np.add.at(self.words[k], here, POWERS[k].take(which))
 
     def sums(self) -> Sums:
         size = self.pairs.count
