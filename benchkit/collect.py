@@ -116,10 +116,11 @@ def collect(args: Namespace) -> Collected:
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
     inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
-    inherited = [w for w in inherited if w != RATES or w in doubts(table)]  # said of a part, it may not hold of all
+    own = doubts(table)
+    inherited = [w for w in inherited if w != RATES or w in own]  # said of a part, it may not hold of all
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
-    notes += [w for w in doubts(table) if w not in inherited]
+    notes += [w for w in own if w not in inherited]
     unfinished = [f"{s.cells.where} ({s.unfinished})" for s in found if s.unfinished]
     if unfinished:
         notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
@@ -293,7 +294,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
     if doc and doc.kind == "zip":
         excel = any(n.startswith("xl/workbook") for n in doc.first.names)
         raise Unrecognised(decode.EXCEL if excel else "a zip archive of no known tool: see bk-matrix --formats")
-    value = doc.first if doc and doc.kind == "json" and args.from_ != "ndjson" else NOTHING
+    known = doc and (doc.kind == "parquet" or (doc.kind == "json" and args.from_ != "ndjson"))
+    value = doc.first if doc and known else NOTHING
     tabs = open_source(name, args.from_, data, value=value, unterminated=args.allow_unterminated)
     out = []
     for tab in tabs:

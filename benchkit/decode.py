@@ -35,6 +35,11 @@ GROWTH, LEAST = 2000, 1 << 28
 
 EXCEL = "an Excel workbook: save the sheet as CSV UTF-8"
 
+GZIP, ZSTD = PACKED = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""How packed data begin."""
+
+HEAD = 1 << 16
+
 LONG_FOOTER = 1 << 22
 """Bytes of a Parquet footer that speaks of tens of thousands of pieces."""
 
@@ -115,10 +120,10 @@ def unpacking(file: BinaryIO, size: int) -> BinaryIO:
     """
     out = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     for _ in range(3):
-        head = out.peek(4)
-        if head[:2] == b"\x1f\x8b":
+        mark = out.peek(4)
+        if mark.startswith(GZIP):
             stream: Any = gzip.GzipFile(fileobj=out)
-        elif head[:4] == b"\x28\xb5\x2f\xfd":
+        elif mark.startswith(ZSTD):
             stream = pa.CompressedInputStream(pa.PythonFile(out, mode="r"), "zstd")
         else:
             break
@@ -134,9 +139,20 @@ def opened(path: str) -> BinaryIO:
     return unpacking(file, os.fstat(file.fileno()).st_size)
 
 
+def reopened(path: str | None, data: bytes | None) -> BinaryIO:
+    """Unpacked bytes as a file, from their start: `data`, or those of the file `path` where it is None."""
+    return io.BytesIO(data) if data is not None else opened(str(path))
+
+
+def head(path: str | None, data: bytes | None) -> bytes:
+    """The first of these bytes, enough to tell what they are."""
+    with reopened(path, data) as f:
+        return f.read(HEAD)
+
+
 def unpack(data: bytes) -> bytes:
     """The bytes of packed data whole; InputError where they are more than LARGEST."""
-    if not data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+    if not data.startswith(PACKED):
         return data
     with unpacking(io.BytesIO(data), len(data)) as file:
         out = file.read(LARGEST + 1)

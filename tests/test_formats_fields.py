@@ -114,7 +114,7 @@ class TestParquet:
         assert parquet.values(doc, "a") == [1, 2]
         assert parquet.values(doc, "s.x") == ["p", None]
         assert parquet.values(doc, "s") == [{"x": "p", "y": 1}, None]
-        found = parquet.schema(doc)
+        found = doc.first
         assert parquet.has_field(found, "s", "y") and not parquet.has_field(found, "s", "z")
         assert not parquet.has_field(found, "a", "x") and not parquet.has_field(found, "b", "x")
 

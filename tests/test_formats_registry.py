@@ -79,6 +79,6 @@ class TestNobody:
         )
         first = data.draw(st.one_of(values, one, st.lists(one, max_size=2)))
         kind = data.draw(st.sampled_from(("json", "ndjson"))) if isinstance(first, dict) else "json"
-        doc = Document(None, kind, first, (), json.dumps(first).encode())
+        doc = Document(None, kind, first, json.dumps(first).encode())
         for r in registry.READERS:
             assert isinstance(r.sniff(doc), bool), r.NAME

@@ -83,7 +83,7 @@ def _metrics(row: Any, column: str, line: int) -> dict[str, Any] | None:
 
 def _items(doc: Document) -> list[str]:
     """The documents' identifiers; without them place and hash, so that files of other documents don't match."""
-    found = parquet.schema(doc)
+    found = doc.first
     for column in ("__doc__", "doc"):
         if parquet.has_field(found, column, "id"):
             ids = parquet.values(doc, f"{column}.id")

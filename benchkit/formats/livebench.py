@@ -7,7 +7,6 @@ Source: livebench/gen_ground_truth_judgment.py, livebench/show_livebench_result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from benchkit.errors import InputError
@@ -32,7 +31,8 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     out = Attempts("livebench")
     last: dict[tuple[str, str], tuple[float, float | None, bool, int]] = {}
     count = 0
-    for n, row in _rows(doc):
+    parts = [n for n in (*NEEDED, *STATUS) if n in doc.columns]
+    for n, row in parquet.rows(doc, parts) if doc.kind == "parquet" else records(doc):
         key = identifier(row.get("question_id"), "question_id", n), identifier(row.get("model"), "model", n)
         at = row.get("tstamp")
         if isinstance(at, bool) or not isinstance(at, int | float) or at != at:
@@ -46,17 +46,6 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if count > len(last):
         out.skip("earlier grading", count - len(last))
     return out
-
-
-def _rows(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    if doc.kind != "parquet":
-        yield from records(doc)
-        return
-    names = [n for n in (*NEEDED, *STATUS) if n in doc.columns]
-    columns = [parquet.values(doc, n) for n in names]
-    if len({len(c) for c in columns}) > 1:
-        raise InputError("damaged Parquet data: columns of different lengths")
-    yield from ((n, dict(zip(names, row, strict=True))) for n, row in enumerate(zip(*columns, strict=True), 1))
 
 
 def _failed(row: dict[str, Any], line: int) -> bool:

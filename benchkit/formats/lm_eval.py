@@ -80,10 +80,7 @@ def _rows(doc: Document) -> list[tuple[int, dict[str, Any]]]:
     """The samples with their rows; of Parquet without what is not needed, the documents and the responses."""
     if doc.kind == "parquet":
         names = [n for n in doc.columns if n not in OWN or n in ("doc_id", "filter", "metrics")]
-        columns = [parquet.values(doc, n) for n in names]
-        if len({len(c) for c in columns}) > 1:
-            raise InputError("damaged Parquet data: columns of different lengths")
-        return [(n, dict(zip(names, row, strict=True))) for n, row in enumerate(zip(*columns, strict=True), 1)]
+        return parquet.rows(doc, names)
     if doc.kind == "ndjson":
         return _checked(doc.rows())
     return _checked(doc.first if isinstance(doc.first, list) else [doc.first])

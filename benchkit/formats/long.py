@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,7 @@ class Reading:
             role: name for role in ("model", "item", "score", "attempt", "cluster") if (name := getattr(roles, role))
         } | roles.choices
         self.only: dict[str, str] = {}  # role -> the value that was chosen
+        self.chosen: Flags | None = None  # which rows stand for their attempt; None where all do
         self.models, self.items = Codes(), Codes()
         self._check()
 
@@ -91,6 +92,11 @@ class Reading:
                 yield Rows(start, model, item, score, none, columns, others)
             start += len(batch)
 
+    def kept(self, rows: Rows) -> Flags:
+        """Which rows stand for their attempt, as --duplicates has it."""
+        size = len(rows.item)
+        return np.ones(size, bool) if self.chosen is None else self.chosen[rows.start : rows.start + size]
+
 
 class Faults:
     """Rows of one kind: how many, and the indices of the first three."""
@@ -118,7 +124,8 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     reading = Reading(tab, roles)
     for option, column in roles.choices.items():
         _choose(reading, option, column, choices)
-    chosen = _chosen(reading, choices) if choices.duplicates in ("first", "last") else None
+    if choices.duplicates in ("first", "last"):
+        reading.chosen = _chosen(reading, choices)
     unnamed, invalid, unscored = Faults(), Faults(), Faults()
     tally, clusters = Tally(), Codes()
     pairs: set[tuple[int, int]] = set()
@@ -130,7 +137,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         outside = ~rows.none & ~((rows.score >= 0) & (rows.score <= 1))
         read += len(missing) - int(blank.sum())
         others += rows.others
-        keep = np.ones(len(missing), bool) if chosen is None else chosen[rows.start : rows.start + len(missing)]
+        keep = reading.kept(rows)
         unnamed.add(missing & ~blank, rows.start)
         if not invalid.count and outside.any():
             shown = _shown(rows, int(np.flatnonzero(outside)[0]))
@@ -273,14 +280,10 @@ def _named(reading: Reading, choices: Choices, models: Names, items: Names) -> N
     """The attempts that count, one by one."""
     codes: list[Ints] = []
     texts: list[str | None] = []
-    chosen = _chosen(reading, choices) if choices.duplicates in ("first", "last") else None
     for rows in reading.rows():
-        counts = _attempts(rows, choices)
-        if chosen is not None:
-            counts &= chosen[rows.start : rows.start + len(counts)]
-        there = np.flatnonzero(counts)
+        there = np.flatnonzero(_attempts(rows, choices) & reading.kept(rows))
         codes.append(np.stack([models.codes[rows.model[there]], items.codes[rows.item[there]]]))
-        every = [attempt_name(t) for t in _texts(rows.columns["attempt"])]
+        every = _names(rows.columns["attempt"])
         texts += [every[k] for k in there.tolist()]
     model, item = np.concatenate([np.zeros((2, 0), np.int64), *codes], axis=1)
     return Named(model, item, texts)
@@ -331,7 +334,7 @@ def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
     tab, models, items = reading.tab, reading.models.names, reading.items.names
     which = ""
     if "attempt" in reading.names:
-        name = attempt_name(_value(reading, int(row[k + 1])))
+        name = _name(reading, int(row[k + 1]))
         which = "" if name is None else f", attempt '{name}',"
     several = "first or last" if "attempt" in reading.names else "first, last or attempt (each row is one more attempt)"
     raise InputError(
@@ -341,18 +344,17 @@ def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
     )
 
 
-def _value(reading: Reading, index: int) -> str | None:
-    """The attempt of one row as text."""
+def _name(reading: Reading, index: int) -> str | None:
+    """What the attempt of one row is called."""
     for rows in reading.rows():
         column = rows.columns["attempt"]
         if index < rows.start + len(column):
-            found: str | None = _texts(column)[index - rows.start]
-            return found
+            return _names(column)[index - rows.start]
     return None
 
 
-def _texts(column: pa.Array) -> list[Any]:
-    """A column's values as text."""
+def _names(column: pa.Array) -> list[str | None]:
+    """What each row's attempt is called; a name that stands often is read once."""
     column = encoded(column)
-    words = [*column.dictionary.to_pylist(), None]
+    words = [*map(attempt_name, column.dictionary.to_pylist()), None]
     return [words[k] for k in indices(column).tolist()]

@@ -12,10 +12,10 @@ which task the file is (`Attempts.of_task`), so that nothing has to be chosen in
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
@@ -28,7 +28,6 @@ from benchkit.formats.zips import Archive
 from benchkit.jsontext import parse as parse
 from benchkit.wire import read_bytes
 
-HEAD = 1 << 16
 ZIP = b"PK\x03\x04"
 T = TypeVar("T")
 
@@ -37,23 +36,26 @@ class Document(NamedTuple):
     """One source, looked at.
 
     kind: ``json`` (one value), ``ndjson`` (an object a line), ``zip`` or ``parquet``. first: the JSON value, the first
-    line's, or the Archive; None otherwise. columns: of Parquet. data: the unpacked bytes, None where `path` is to be
-    opened.
+    line's, the Archive, or the schema. data: the unpacked bytes, None where `path` is to be opened.
     """
 
     path: str | None
     kind: str
     first: Any
-    columns: tuple[str, ...]
     data: bytes | None
 
     @property
     def where(self) -> str:
         return self.path or "<stdin>"
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of Parquet."""
+        return list(self.first.names) if self.kind == "parquet" else []
+
     def source(self) -> BinaryIO:
         """The unpacked bytes as a file."""
-        return io.BytesIO(self.data) if self.data is not None else decode.opened(str(self.path))
+        return decode.reopened(self.path, self.data)
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of an ``ndjson`` document, each with its line."""
@@ -199,21 +201,16 @@ def look(name: str | None, from_: str, data: bytes | None) -> Document | None:
     data: the unpacked bytes, None where the file `name` is to be opened.
     """
     path = None if name in (None, "-") else str(name)
-    if data is not None:
-        head = data[:HEAD]
-    else:
-        with decode.opened(str(path)) as f:
-            head = f.read(HEAD)
+    head = decode.head(path, data)
     if head.startswith(ZIP):
-        return Document(path, "zip", Archive(Document(path, "zip", None, (), data).source), (), data)
+        return Document(path, "zip", Archive(partial(decode.reopened, path, data)), data)
     if head[:4] == b"PAR1":
-        with io.BytesIO(data) if data is not None else decode.opened(str(path)) as f:
-            names = decode.check_parquet(pa.PythonFile(f, mode="r")).names
-        return Document(path, "parquet", None, tuple(names), data)
+        with decode.reopened(path, data) as f:
+            return Document(path, "parquet", decode.check_parquet(pa.PythonFile(f, mode="r")), data)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if from_ in ("csv", "tsv") or text[:1] not in (b"{", b"["):
         return None
-    doc = Document(path, "ndjson", None, (), data)
+    doc = Document(path, "ndjson", None, data)
     if from_ != "json" and text[:1] == b"{" and jsontext.is_lines(doc.source, parse):
         return doc._replace(first=next(doc.rows())[1])
     with doc.source() as whole:

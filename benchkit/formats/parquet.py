@@ -41,11 +41,6 @@ def damaged(e: BaseException) -> InputError:
     return InputError(f"damaged Parquet data: {' '.join(str(e).split())[:160]}")
 
 
-def schema(doc: Document) -> pa.Schema:
-    with doc.source() as file:
-        return pq.read_schema(file)
-
-
 def has_field(found: pa.Schema, column: str, field: str) -> bool:
     """Whether a column holds structs with this field."""
     if found.get_field_index(column) < 0:
@@ -54,11 +49,17 @@ def has_field(found: pa.Schema, column: str, field: str) -> bool:
     return bool(pa.types.is_struct(kind) and kind.get_field_index(field) >= 0)
 
 
+def rows(doc: Document, names: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
+    """The values of some columns as objects, each with its row."""
+    columns = [values(doc, n) for n in names]
+    if len({len(c) for c in columns}) > 1:
+        raise InputError("damaged Parquet data: columns of different lengths")
+    return [(n, dict(zip(names, row, strict=True))) for n, row in enumerate(zip(*columns, strict=True), 1)]
+
+
 def values(doc: Document, name: str) -> list[Any]:
     """The values of a column, or, by 'column.field', of a field of its structs (None where the struct is null)."""
-    column, _, field = (name, "", "") if name in doc.columns else name.partition(".")
-    if doc.columns.count(column) > 1:
-        raise InputError(f"column '{column}' stands twice")
+    column, _, field = name.partition(".") if "." in name and name not in doc.columns else (name, "", "")
     try:
         with doc.source() as file:
             found = pq.ParquetFile(file).read(columns=[name]).column(column).to_pylist()

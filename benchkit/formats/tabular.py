@@ -7,12 +7,11 @@ messages, by name and through a pipe.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +25,7 @@ from benchkit.formats.columns import shown
 from benchkit.tables import Line
 from benchkit.wire import read_bytes
 
-HEAD = 1 << 16
 NARROW = 16  # columns; text of so many is worth a dictionary
-PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 BINARY = (b"PK", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 NOTHING = object()
 
@@ -121,7 +118,7 @@ def unpacked(name: str | None) -> bytes | None:
         head = f.read(4)
     if not head:
         return read_bytes(name)  # says that it is empty
-    if not head.startswith(PACKED):
+    if not head.startswith(decode.PACKED):
         return None
     with decode.opened(str(name)) as f:
         head = f.read(8)
@@ -130,7 +127,7 @@ def unpacked(name: str | None) -> bytes | None:
 
 def _packed(name: str) -> bool:
     with open(name, "rb") as f:
-        return f.read(4).startswith(PACKED)
+        return f.read(4).startswith(decode.PACKED)
 
 
 def open_source(
@@ -138,25 +135,17 @@ def open_source(
 ) -> list[Tabular]:
     """A source as columns, by its content; several where it is Arrow streams one after another.
 
-    data: what `unpacked` gave. value: of a JSON text that was parsed.
+    data: what `unpacked` gave. value: of a JSON text that was parsed, or the schema of Parquet that was checked.
     """
     where = "<stdin>" if name in (None, "-") else str(name)
-    if data is not None:
-        head = data[:HEAD]
-    else:
-        with decode.opened(str(name)) as f:
-            head = f.read(HEAD)
-    kind = decode.choose(head, from_)
-
-    def source() -> BinaryIO:
-        return io.BytesIO(data) if data is not None else decode.opened(str(name))
-
+    kind = decode.choose(decode.head(name, data), from_)
+    source = partial(decode.reopened, name, data)
     if kind in ("csv", "tsv"):
         return [_csv(source, kind, where)]
     if kind in ("json", "ndjson"):
         return [_json(source, from_, where, None if data is not None or _packed(str(name)) else str(name), value)]
     if kind == "parquet":
-        found = _parquet(source, where)
+        found = _parquet(source, where, value)
         if found is not None:
             return [found]
     raws = decode.decode_binary(data or read_bytes(name), kind, unterminated=unterminated)
@@ -194,8 +183,7 @@ def _csv(source: csvtext.Open, kind: str, where: str) -> Tabular:
 
 
 def _json(source: csvtext.Open, from_: str, where: str, path: str | None, value: Any) -> Tabular:
-    lines = from_ == "ndjson" or (from_ == "auto" and jsontext.is_lines(source, jsontext.parse))
-    if value is NOTHING and lines:
+    if value is NOTHING and (from_ == "ndjson" or (from_ == "auto" and jsontext.is_lines(source, jsontext.parse))):
 
         def seen(found: objects.Objects, whole: Callable[[], Tabular] | None) -> Tabular:
             schema = dict.fromkeys(found.kinds, pa.utf8())
@@ -229,10 +217,11 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def _parquet(source: csvtext.Open, where: str) -> Tabular | None:
-    """None where the file is one of benchkit's tables, which are read whole."""
-    with source() as f:
-        schema = decode.check_parquet(pa.PythonFile(f, mode="r"))
+def _parquet(source: csvtext.Open, where: str, schema: Any) -> Tabular | None:
+    """None where the file is one of benchkit's tables, which are read whole. schema: NOTHING if it was not checked."""
+    if schema is NOTHING:
+        with source() as f:
+            schema = decode.check_parquet(pa.PythonFile(f, mode="r"))
     if any(key.startswith(b"benchkit.") for key in schema.metadata or {}):
         return None
     return _typed(partial(parquet.batches, source, schema), schema, "parquet", where)

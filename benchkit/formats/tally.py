@@ -15,9 +15,6 @@ N = TypeVar("N", np.int64, np.float64)
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
 
-MASK = 62
-"""Attempt numbers up to this one fit into an int64 as a set of bits."""
-
 NUMBERED = 1023
 """Attempt numbers up to this one are told apart in one pass."""
 
@@ -29,7 +26,6 @@ is 1."""
 CARRY = 1 << 21  # rows whose fractions an int64 holds
 EMPTY: Ints = np.zeros(0, np.int64)
 TABLE = 1 << 26  # entries of the table of pairs, 4 bytes each
-
 
 POWERS = np.zeros((NUMBERED // WORD + 1, NUMBERED + 2), np.int64)  # word k, number -> 2^(number - 31 k), or 0; -1 -> 0
 POWERS[np.arange(NUMBERED + 1) // WORD, np.arange(NUMBERED + 1)] = 1 << np.arange(NUMBERED + 1) % WORD
