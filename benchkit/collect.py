@@ -163,7 +163,7 @@ def _attempt(args: Namespace, choices: Choices, name: str | None) -> list[_Sourc
 def _check_text(source: _Source) -> None:
     """InputError for what can't be written: half of a surrogate pair, which JSON may hold, and lists without end."""
     c = source.cells
-    said = [source.task, *c.settings, *c.settings.values(), *c.skipped, *c.clusters]
+    said = [source.task, source.unfinished, *c.settings, *c.settings.values(), *c.skipped, *c.clusters]
     try:
         "".join([*c.models, *c.items, *filter(None, said), *source.notes]).encode()
     except UnicodeEncodeError:

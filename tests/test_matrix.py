@@ -621,3 +621,10 @@ class TestWhatCounts:
         with pa.OSFile(str(sh.folder / "a.arrow"), "wb") as f, pa.ipc.new_stream(f, table.schema) as out:
             out.write_table(table)
         assert sh("bk-matrix a.arrow --to csv").out.splitlines()[1:] == [b"a,7,1,1,", b"a,8,1,0,"]
+
+    def test_a_status_that_is_no_unicode(self, sh: Shell) -> None:
+        log = {"version": 2, "status": "\ud800", "eval": {"model": "m", "dataset": {"samples": 2}}, "plan": {},
+               "samples": [{"id": 1, "epoch": 1, "scores": {"s": {"value": "C"}}}]}  # fmt: skip
+        (sh.folder / "a.json").write_text(json.dumps(log))
+        for to in ("json", "arrow", "csv"):
+            assert "text that is no Unicode" in sh(f"bk-matrix a.json --to {to}", rc=2).err
