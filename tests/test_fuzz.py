@@ -419,7 +419,7 @@ if __name__ == "__main__":
     p.add_argument("--minutes", type=float, default=1)
     p.add_argument("--first", type=int, default=0, help="the first seed")
     p.add_argument("--source", type=lambda text: text.split(","), default=list(SOURCES), help="names of sources")
-    p.add_argument("--keep", type=Path, default=Path("fuzz"), help="a folder")
+    p.add_argument("--keep", type=lambda text: Path(text).resolve(), default="fuzz", help="a folder")
     p.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     options = p.parse_args()
     if options.worker:
