@@ -41,6 +41,7 @@ class Shell:
         if "jq " in command and not shutil.which("jq"):
             pytest.skip("needs jq")
         environment = dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", COLUMNS="80", **(env or {}))
+        environment.pop("SHELL", None)  # as under cron: `split --filter` and the like then call sh
         p = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             input=stdin,
