@@ -64,13 +64,31 @@ class TestSamples:
         found = attempts(write(tmp_path / "a.json", log([sample(1, "C")], eval=about)))
         assert found is not None and found.settings == "device=cuda:0, max_tokens=9"
 
+    def test_solvers_tell_runs_apart(self, tmp_path: Path) -> None:
+        plan = {"name": "plan", "steps": [{"solver": "system_message", "params": {}}, {"solver": "generate"}]}
+        found = attempts(archive(tmp_path / "a.eval", [sample(1, "C")], plan=plan))
+        assert found is not None and found.settings == (
+            "reasoning_effort=high, temperature=0.5, solver=system_message+generate"
+        )
+
     def test_nan_and_null_are_no_score(self, tmp_path: Path) -> None:
         found = attempts(write(tmp_path / "a.json", log([sample(1, float("nan")), sample(2, "C"), sample(3)])))
         assert scores(found) == {"1": [None], "2": [1], "3": [None]}
 
-    def test_a_letter_that_means_nothing_is_refused_with_its_sample(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"sample q2: a score that is none of C, .*: 'A'"):
-            attempts(write(tmp_path / "a.json", log([sample("q1", "C"), sample("q2", "A")])))
+    def test_texts_that_are_no_score_need_a_decision(self, tmp_path: Path) -> None:
+        """Inspect's value_to_float takes them as 0, with a warning only."""
+        samples = [sample("q1", "C"), sample("q2", "invalid"), sample("q3", ["A"]), sample("q4", "B", error="x")]
+        path = write(tmp_path / "a.json", log(samples))
+        with pytest.raises(InputError, match=r"2 of the scores are none of C, .*: 'invalid', 'A'\. .* --unscored drop"):
+            attempts(path)
+        found = attempts(path, unscored="wrong")
+        assert found is not None and scores(found) == {"q1": [1], "q2": [None], "q3": [None], "q4": [None]}
+        assert found.errors == [False, False, False, True]
+
+    def test_labels_are_no_scores(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", log([sample(n, f"label {n}") for n in range(7)] + [sample(7)]))
+        with pytest.raises(InputError, match=r"7 of the scores are none of C, .*'label 4' and 2 more$"):
+            attempts(path, unscored="wrong")
 
 
 class TestErrors:
@@ -220,6 +238,16 @@ DOCUMENT = log([sample(1, "C"), sample(2, {"a": 1}), sample("q3", [1, 0], error=
 def test_damage_is_refused_in_one_line_or_read(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
     path = write(tmp_path_factory.mktemp("damaged") / "a.json", document)
     survives(path, errors="drop", unscored="drop", scorer="match")
+
+
+def test_lists_of_logs_add_nothing(tmp_path: Path) -> None:
+    """eval-set.json and logs.json of a set of runs, listing.json of a bundle."""
+    name = "2026-01-01T00-00-00-00-00_arith_t1.eval"
+    overview = {"task": "arith", "task_id": "t1", "version": 2, "status": "success", "model": "openai/gpt-x"}
+    lists = {"eval-set": {"eval_set_id": "e1", "tasks": []}, "logs": {name: HEADER}, "listing": {name: overview}}
+    for called, value in lists.items():
+        path = write(tmp_path / f"{called}.json", value)
+        assert reader(path) == "inspect_ai" and attempts(path) is None
 
 
 def test_recognised_by_content(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not s
 and was scored all the same (score_on_error) counts by its score, as in Inspect's own results. A log that was retried
 is left out where a later log of the same task, beside it, has all its samples, as Inspect takes the latest. Another
 unfinished log counts with the samples that it has, and says how many it was to have: those of the data set in every
-epoch.
+epoch. A text that is none of these is no score; Inspect's own metrics take it as 0. A set of runs and a bundle of logs
+have lists of their logs beside them, which add nothing.
 
 Source: inspect_ai/log/_log.py, inspect_ai/log/_recorders/eval.py, inspect_ai/scorer/_metric.py.
 """
@@ -27,6 +28,7 @@ NAME = "Inspect AI logs (.eval, .json)"
 
 LOG = ({"version", "eval", "plan"}, {"status", "eval", "plan"})  # the version is lost where defaults are left out
 SECRET = re.compile("key|token(?!s)|secret|password|auth|credential|url", re.IGNORECASE)  # never part of a name
+SET = {"eval_set_id", "tasks"}  # eval-set.json
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # as Inspect's value_to_float
 
@@ -35,15 +37,28 @@ def sniff(doc: Document) -> bool:
     if doc.kind == "zip":
         return bool({"header.json", "_journal/start.json"} & doc.first.counts.keys())
     first = doc.first
-    return doc.kind == "json" and isinstance(first, dict) and any(keys <= first.keys() for keys in LOG)
+    return doc.kind == "json" and isinstance(first, dict) and (_is_log(first) or _is_list(first))
+
+
+def _is_log(value: dict[str, Any]) -> bool:
+    return any(keys <= value.keys() for keys in LOG)
+
+
+def _is_list(value: dict[str, Any]) -> bool:
+    """Whether this is a list of logs: eval-set.json, logs.json, listing.json."""
+    logs = value.values()
+    named = bool(logs) and all(name.endswith((".eval", ".json")) for name in value)
+    return value.keys() >= SET or (named and all(isinstance(x, dict) and "status" in x for x in logs))
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    if doc.kind == "json" and not _is_log(doc.first):
+        return None  # a list of logs, beside them
     log = doc.first if doc.kind == "json" else _header(doc.first)
     about = log.get("eval")
     if not isinstance(about, dict):
         raise InputError("a log without its eval and samples")
-    out = Attempts("inspect", text(about, "model"), _settings(about))
+    out = Attempts("inspect", text(about, "model"), _settings(about, log.get("plan")))
     out.of_task(text(about, "task"), choices)
     samples = log.get("samples") or [] if doc.kind == "json" else _summaries(doc.first, log)
     if not isinstance(samples, list):
@@ -65,6 +80,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if scorers:
         scorer = choose(choices.scorer, scorers, "--scorer", "scorer")
         part = _key([_value(s, scorer) for s in kept.values()], scorer, choices.metric)
+    strange: list[str] = []
     for sample in kept.values():
         value = _value(sample, scorer)
         value = _parts(value).get(part) if part is not None else value
@@ -73,10 +89,28 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             continue
         score = _score(value, sample)
         failed = bool(sample.get("error")) and score is None
+        if isinstance(value, str) and score is None and not failed:
+            strange.append(value)
         out.add(sample.get("id"), score, attempt=sample.get("epoch", 1), error=failed)
     if not kept:
         out.skip("log without samples")
+    if strange:
+        _decided(strange, any(score is not None for score in out.scores), choices)
     return out
+
+
+def _decided(texts: list[str], more: bool, choices: Choices) -> None:
+    """InputError for scores that are texts of another kind, unless --unscored says what they are. more: others are
+    scores."""
+    found = list(dict.fromkeys(f"'{x[:40]}'" for x in texts))
+    shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    says = f"{len(texts)} of the scores are none of C, I, P, N, yes, no and numbers: {shown}"
+    if not more:
+        raise InputError(says)
+    if choices.unscored is None:
+        raise InputError(
+            f"{says}. Inspect takes them as 0: choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
+        )
 
 
 def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> bool:
@@ -184,7 +218,8 @@ def _journal(names: Iterable[str]) -> list[str]:
 
 
 def _value(sample: dict[str, Any], scorer: str | None) -> Any:
-    return None if scorer is None else inner(inner(sample, "scores"), scorer).get("value")
+    value = None if scorer is None else inner(inner(sample, "scores"), scorer).get("value")
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _key(values: list[Any], scorer: str, wanted: str | None) -> str | None:
@@ -205,8 +240,6 @@ def _parts(value: Any) -> dict[str, Any]:
 
 
 def _score(value: Any, sample: dict[str, Any]) -> float | None:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
     if isinstance(value, str):
         if value in LETTERS:
             return LETTERS[value]
@@ -215,17 +248,17 @@ def _score(value: Any, sample: dict[str, Any]) -> float | None:
         try:
             value = float(value)
         except ValueError:
-            raise InputError(
-                f"sample {str(sample.get('id'))[:40]}: a score that is none of C, I, P, N, yes, no and numbers: "
-                f"'{value[:40]}'"
-            ) from None
+            return None
     return number(value, f"sample {str(sample.get('id'))[:40]}: its score")
 
 
-def _settings(about: dict[str, Any]) -> str | None:
-    """What may tell two runs of a model apart: generation settings and arguments of the model."""
+def _settings(about: dict[str, Any], plan: Any) -> str | None:
+    """What may tell two runs of a model apart: generation settings, arguments of the model, and solvers."""
     config, args = inner(about, "model_generate_config"), inner(about, "model_args")
     wanted = ("reasoning_effort", "reasoning_tokens", "temperature", "max_tokens", "top_p", "seed")
     parts = [f"{k}={config[k]}" for k in wanted if config.get(k) is not None]
     parts += [f"{k}={v}" for k, v in sorted(args.items()) if isinstance(v, str | int | float) and not SECRET.search(k)]
+    steps = plan.get("steps") if isinstance(plan, dict) else None
+    solvers = [x.get("solver") for x in steps if isinstance(x, dict)] if isinstance(steps, list) else []
+    parts += [f"solver={'+'.join(str(x) for x in solvers)}"] if solvers else []
     return ", ".join(parts) or None
