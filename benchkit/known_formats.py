@@ -13,7 +13,7 @@ TOOLS = (
     "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)",
     "HELM run folders (per_instance_stats.json, with run_spec.json beside it)",
     "MathArena outputs (Parquet, NDJSON) and run files (N.json, N.json.zst)",
-    "SWE-bench, Multi-SWE-bench, SWE-bench Pro (results, reports, details)",
+    "SWE-bench and its variants, OpenHands (results, reports, details)",
     "LiveCodeBench graded answers (*_eval_all.json)",
     "EvalPlus and BigCodeBench results (*eval_results.json)",
     "OpenAI evals logs (.jsonl)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import DATA, Shell
@@ -201,6 +201,8 @@ class TestRepository:
             (f"instance_future-architect__vuls-{'7e91f5ef' * 5}", "future-architect__vuls"),
             (f"instance_NodeBB__NodeBB-{'0' * 40}-vnan", "NodeBB__NodeBB"),
             (f"instance_element-hq__element-web-{'a' * 40}-v{'b' * 40}", "element-hq__element-web"),
+            ("pylint-dev__astroid.b114f6b5.func_pm_remove__x1", "pylint-dev__astroid"),
+            ("a.b__c.d-e.70c3acf6.pr_12", "a.b__c.d-e"),
             ("x", None),
         ),
     )
@@ -308,3 +310,154 @@ class TestMultiSweBench:
 )
 def test_predictions_go_with_results(tmp_path: Path, name: str, document: Any) -> None:
     assert attempts(write(tmp_path / name, document)) is None
+
+
+def openhands(item: str, **more: Any) -> dict[str, Any]:
+    metadata = {"agent_class": "CodeActAgent", "llm_config": {"model": "org/m"}, "eval_output_dir": "x"}
+    return {"instance_id": item, "test_result": {"git_patch": "diff"}, "instruction": "", "metadata": metadata,
+            "history": [], "metrics": {}, "error": None, "instance": {}} | more  # fmt: skip
+
+
+def verdict(resolved: bool, **more: bool) -> dict[str, Any]:
+    return {"empty_generation": False, "resolved": resolved, "failed_apply_patch": False, "error_eval": False,
+            "test_timeout": False} | more  # fmt: skip
+
+
+class TestOpenHands:
+    """Layouts of evaluation/benchmarks/swe_bench/eval_infer.py and of what its scripts add to output.jsonl."""
+
+    ROWS: ClassVar[list[dict[str, Any]]] = [
+        openhands("a__a-1", report=verdict(True)),
+        openhands("a__a-2", test_result={"git_patch": "", "report": verdict(False, empty_generation=True)}),
+        openhands("a__a-3", test_result={"report": verdict(False, error_eval=True)}),
+        openhands("a__a-4", test_result={"report": verdict(False, test_timeout=True)}),
+        openhands("a__a-5", test_result={}, error="raised"),
+        openhands("a__a-6"),
+    ]
+
+    @pytest.mark.parametrize("rows", [ROWS, ROWS[::-1]])
+    def test_lines_with_reports(self, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+        got = attempts(write(tmp_path / "output.jsonl", rows))
+        assert got and got.settings == "CodeActAgent" and set(got.models) == {"org/m"}
+        assert {i: (s, e) for i, s, e in zip(got.items, got.scores, got.errors, strict=True)} == {
+            "a__a-1": (1, False), "a__a-2": (0, False), "a__a-3": (0, True), "a__a-4": (0, True),
+            "a__a-5": (None, True), "a__a-6": (None, False),
+        }  # fmt: skip
+
+    def test_without_reports_they_are_predictions(self, tmp_path: Path) -> None:
+        rows = [openhands("a__a-1"), openhands("a__a-2", test_result={}, error="raised")]
+        assert attempts(write(tmp_path / "output.jsonl", rows)) is None
+        assert attempts(write(tmp_path / "output.jsonl", rows[::-1])) is None
+
+    def test_a_run_is_read_once(self, sh: Shell) -> None:
+        """report.json of the run is no report of an instance: its folder is the model's."""
+        run = sh.folder / "CodeActAgent" / "m_maxiter_30"
+        write(run / "metadata.json", openhands("")["metadata"])
+        write(run / "output.jsonl", self.ROWS[:2])
+        write(run / "report.json", REPORT | {"infra_failure_ids": [], "error_ids": [], "completed_ids": []})
+        write(run / "eval_outputs" / "a__a-1" / "report.json", {"a__a-1": INSTANCE["sympy__sympy-7"]})
+        got = json.loads(sh("bk-matrix . --model-from path -t json").out)["responses"]
+        assert {(r["model"], r["item"], r["correct"]) for r in got} == {
+            ("m_maxiter_30", "a__a-1", 1), ("m_maxiter_30", "a__a-2", 0), ("m_maxiter_30", "a__a-3", 0),
+        }  # fmt: skip
+        (run / "report.json").unlink()
+        found = attempts(run / "eval_outputs" / "a__a-1" / "report.json")
+        assert found and found.folder == str(run)
+
+    @pytest.mark.parametrize(
+        ("row", "said"),
+        (
+            (openhands("a__a-2", test_result={"score": 1}), "row 2: no report, no patch and no error of a__a-2"),
+            (openhands("a__a-2", report={"resolved": "no"}), "row 2: resolved of a__a-2 is a text, not a flag"),
+        ),
+    )
+    def test_one_clear_line(self, tmp_path: Path, row: dict[str, Any], said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            attempts(write(tmp_path / "output.jsonl", [self.ROWS[0], row]))
+
+    def test_its_other_benchmarks_are_not(self, tmp_path: Path) -> None:
+        assert reader(write(tmp_path / "output.jsonl", [openhands("7", test_result={"score": True})] * 2)) is None
+
+    @settings(max_examples=100)
+    @given(st.data())
+    def test_damaged_files(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        path = tmp_path_factory.mktemp("oh") / "output.json"
+        survives(write(path, data.draw(damaged(self.ROWS))), errors="drop", unscored="drop")
+
+
+class TestVariants:
+    """The reports of SWE-bench-Live's evaluation.py and of SWE-smith's harness, a run and an instance each."""
+
+    LIVE: ClassVar[dict[str, Any]] = {
+        "submitted": 4, "submitted_ids": ["a__a-1", "a__a-2", "a__a-3", "a__a-4"], "success": 1, "failure": 1,
+        "error": 1, "success_ids": ["a__a-1"], "failure_ids": ["a__a-2"], "error_ids": ["a__a-3"],
+        "empty_patch": 1, "empty_patch_ids": ["a__a-4"],
+    }  # fmt: skip
+
+    def test_live(self, tmp_path: Path) -> None:
+        tests = {"success": [], "failure": []}
+        report = {"instance_id": "a__a-1", "resolved": True, "PASS_TO_PASS": tests, "FAIL_TO_PASS": tests}
+        inside = write(tmp_path / "run" / "a__a-1" / "report.json", report)
+        found = attempts(inside)
+        assert found and scores(found) == {"a__a-1": [1]}
+        assert (found.folder, found.clusters) == (str(tmp_path / "run"), ["a__a"])
+        found = attempts(write(tmp_path / "run" / "results.json", self.LIVE))
+        assert found and scores(found) == {"a__a-1": [1], "a__a-2": [0], "a__a-3": [0], "a__a-4": [0]}
+        assert found.errors == [False, False, False, True] and found.items[-1] == "a__a-3" and not found.skipped
+        assert attempts(inside) is None
+
+    def test_smith(self, tmp_path: Path) -> None:
+        """Without the run's report its instances count, which have their names from their folders."""
+        solved, late = "o__r.70c3acf6.func_pm__a", "o__r.70c3acf6.func_pm__b"
+        report = {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": False, "resolved": True,
+                  "tests_status": {}, "model_name_or_path": "m"}  # fmt: skip
+        inside = write(tmp_path / "run" / solved / "report.json", report)
+        for path, want in (
+            (inside, {solved: [1]}),
+            (write(tmp_path / "run" / late / "report.json", {"timed_out": True, "timeout": 90}), {late: [0]}),
+        ):
+            found = attempts(path)
+            assert found and scores(found) == want and (found.model, found.folder) == (None, str(tmp_path / "run"))
+        run = {"resolved": 1, "unresolved": 1, "total": 3, "ids_resolved": [solved], "ids_unresolved": [late]}
+        found = attempts(write(tmp_path / "run" / "report.json", run))
+        assert found and scores(found) == {solved: [1], late: [0]} and found.folder == str(tmp_path / "run")
+        assert found.skipped == {"instance without a report": 1}
+        assert attempts(inside) is None
+
+    def test_pro_instances_that_never_ran(self, tmp_path: Path) -> None:
+        ran, never = (f"instance_a__a-{k * 40}-vnan" for k in "12")
+        path = write(tmp_path / "eval_results.json", {ran: True})
+        beside = write(tmp_path / "infra_errors.json", {never: "no image", ran: "before it was done again"})
+        found = attempts(path)
+        assert found and found.items == [ran, never] and found.errors == [False, True]
+        assert attempts(beside) is None and attempts(write(beside, {})) is None
+
+    def test_the_harness_s_own_folder_is_read_once(self, sh: Shell) -> None:
+        """<model>.<run>.json where it was started tells more than the reports below logs/run_evaluation."""
+        report = sh.folder / "logs" / "run_evaluation" / "r1" / "org__m" / "a__a-1" / "report.json"
+        write(report, {"a__a-1": INSTANCE["sympy__sympy-7"]})
+        found = attempts(report)
+        assert found and found.folder == str(report.parents[1])
+        write(sh.folder / "org__m.r1.json", REPORT)
+        assert attempts(report) is None
+        got = json.loads(sh("bk-matrix . --model-from path --errors drop -t json").out)["responses"]
+        assert len({r["model"] for r in got}) == 1 and len(got) == 3
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"info": {"exit_status": "Submitted"}, "messages": [], "trajectory_format": "mini-swe-agent-1.1",
+         "instance_id": "a__a-1"},
+        [{"instance_id": "instance_a__a-1", "patch": "", "prefix": "m"}],
+        [{"instance_id": "a__a-1", "repo": "a/a", "patch": "", "test_patch": ""}],
+    ],
+)  # fmt: skip
+def test_what_goes_with_results(tmp_path: Path, document: Any) -> None:
+    assert attempts(write(tmp_path / "a.json", document)) is None
+
+
+def test_predictions_with_a_score_are_a_table(tmp_path: Path) -> None:
+    """They were passed over as if they held none."""
+    rows = [{"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "", "resolved": True}]
+    assert reader(write(tmp_path / "a.json", rows)) is None

@@ -1,4 +1,4 @@
-"""SWE-bench, Multi-SWE-bench and SWE-bench Pro: reports of the harness, and files of the experiments repositories.
+"""SWE-bench and what has its layouts: reports of the harness, and files of the experiments repositories.
 
 Kinds of files, by what they hold:
 
@@ -9,18 +9,26 @@ Kinds of files, by what they hold:
   as completed ones without a verdict; incomplete_ids were not submitted, so they were not tried. Ambiguous failures
   are among the unresolved and count as the harness counts them. Multi-SWE-bench's final_report.json has errors among
   the incomplete too; its submissions call the lists resolved, and empty_error_patch_ids (errors, for empty patches and
-  those that failed are in one list).
+  those that failed are in one list). SWE-bench-Live calls them success_ids and failure_ids, SWE-smith ids_resolved and
+  ids_unresolved, where an instance that left no report is in neither.
 * Multi-SWE-bench's report.json of an instance: `valid` says whether it is resolved.
-* per_instance_details.json, and report.json of an instance: objects with `resolved` by instance.
-* SWE-bench Pro: an object of flags by instance.
-* resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json): go with others; so does the
-  report.json of an instance below a submission that has its results/results.json, which says the same again.
+* per_instance_details.json, and report.json of an instance: objects with `resolved` by instance; one such object in
+  SWE-bench-Live, which holds its instance_id, and in SWE-smith, where the folder has the instance's name.
+* SWE-bench Pro: an object of flags by instance, and infra_errors.json beside it, of those that never ran (errors).
+* output.jsonl of OpenHands, once it was evaluated, and output.swebench_eval.jsonl: a line an instance, with its report.
+  An evaluation that raised or ran out of time is an error. The model is recorded.
+* resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json, output.jsonl of OpenHands),
+  trajectories of mini-SWE-agent: go with others. So does what says the same again: the report.json of an instance, or
+  lines of OpenHands, where the run's own results are beside them.
 
-No file records a model. The cluster of an instance is its repository: the identifier before the last '-', in SWE-bench
-Pro before the commit, in Multi-SWE-bench owner/repository:pr-number before the colon.
+But for OpenHands no file records a model. The cluster of an instance is its repository: the identifier before the
+last '-', in SWE-bench Pro and SWE-smith before the commit, in Multi-SWE-bench owner/repository:pr-number before the
+colon.
 
 Source: swebench/harness/reporting.py and grading.py, swebench/metrics/report.py of 1.1; SWE-bench/experiments;
-multi_swe_bench/harness/report.py, multi-swe-bench/experiments; SWE-bench_Pro-os.
+multi_swe_bench/harness/report.py, multi-swe-bench/experiments; SWE-bench_Pro-os; SWE-bench-Live's
+evaluation/evaluation.py; swesmith/harness/eval.py; evaluation/benchmarks/swe_bench/eval_infer.py of OpenHands;
+minisweagent/agents/default.py.
 """
 
 from __future__ import annotations
@@ -31,41 +39,85 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, kind, text
+from benchkit.formats.columns import NAMES
+from benchkit.formats.fields import first, inner, kind, records, text
 from benchkit.formats.native import Attempts, Document, identifier
 
-NAME = "SWE-bench, Multi-SWE-bench, SWE-bench Pro (results, reports, details)"
+NAME = "SWE-bench and its variants, OpenHands (results, reports, details)"
 
 INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-[\w.-]+", re.ASCII)  # owner__repository-number
 MULTI = re.compile(r"([\w.-]+/[\w.-]+):pr-\d+", re.ASCII)  # owner/repository:pr-number
 PRO = re.compile(r"instance_(.+)-[0-9a-f]{40}(-v.*)?", re.ASCII)
+SMITH = re.compile(r"([\w.-]+__[\w.-]+?)\.[0-9a-f]{8}\..+", re.ASCII)  # owner__repository.commit.kind_of_bug
 SUBMISSION = ("no_generation", "no_logs", "generated", "with_logs", "no_apply", "applied")
 NO_EVALUATION = ("no_logs", "install_fail", "reset_failed", "test_errored", "test_timeout")
 DETAILS = ({"cost"}, {"api_calls"}, {"patch_exists"}, {"patch_is_None"}, {"patch_successfully_applied"})
-WRONG = ("unresolved_ids", "empty_patch_ids")
+SOLVED = ("resolved_ids", "resolved", "success_ids", "ids_resolved")
+WRONG = ("unresolved_ids", "empty_patch_ids", "failure_ids", "ids_unresolved")
 ERRORS = ("error_ids", "infra_failure_ids", "empty_error_patch_ids")
 REPORT = (*WRONG, *ERRORS, "completed_ids")
-PREDICTION = {"instance_id", "model_patch"}
 MULTI_REPORT = {"org", "repo", "number", "valid", "fix_patch_result"}
+LIVE_REPORT = {"instance_id", "resolved", "FAIL_TO_PASS", "PASS_TO_PASS"}
+ONE = ("multi", "live", "smith", "instances")  # what a report.json of a single instance may be
+SMITH_REPORT = {"patch_is_None", "patch_exists", "patch_successfully_applied", "resolved"}
+TIMED_OUT = {"timed_out", "timeout"}  # what SWE-smith writes of an instance whose tests ran out of time
+BESIDE = (
+    {"instance_id", "model_patch"}, {"instance_id", "patch", "prefix"},  # predictions
+    {"instance_id", "patch", "test_patch"},  # the benchmark's own instances
+    {"info", "messages", "trajectory_format"},  # a trajectory of mini-SWE-agent
+    {"agent_class", "llm_config", "eval_output_dir"},  # metadata.json of OpenHands
+)  # fmt: skip
 
 
 def sniff(doc: Document) -> bool:
-    if first(doc).keys() >= PREDICTION:
+    if _beside(first(doc)) or _is_openhands(first(doc)):
         return True
-    return doc.kind == "json" and isinstance(doc.first, dict) and _kind(first(doc)) is not None
+    return doc.kind == "json" and isinstance(doc.first, dict) and _kind(doc) is not None
 
 
-def _kind(doc: dict[str, Any]) -> str | None:
+def _beside(row: dict[str, Any]) -> bool:
+    """Whether it goes with others: what holds a score too is a table, where columns can be named."""
+    return any(keys <= row.keys() for keys in BESIDE) and not set(NAMES["score"]) & row.keys()
+
+
+def _is_openhands(row: dict[str, Any]) -> bool:
+    """Whether it is a line of OpenHands' output for SWE-bench: others have no patch and no such report."""
+    result = row.get("test_result")
+    if "instance_id" not in row or not isinstance(result, dict):
+        return False
+    return "git_patch" in result or _verdict(row) is not None or (not result and {"metadata", "error"} <= row.keys())
+
+
+def _verdict(row: dict[str, Any]) -> dict[str, Any] | None:
+    """The report within a line of OpenHands, None where it was not evaluated."""
+    result = row.get("test_result")
+    found = [row.get("report"), result.get("report") if isinstance(result, dict) else None]
+    return next((x for x in found if isinstance(x, dict) and "resolved" in x), None)
+
+
+def _kind(doc: Document) -> str | None:
+    value = doc.first
+    name = os.path.basename(doc.path or "")
+    if value.keys() >= SMITH_REPORT or (value.keys() == TIMED_OUT and name == "report.json"):
+        return "smith"
+    if name == "infra_errors.json" and all(PRO.fullmatch(k) and isinstance(v, str) for k, v in value.items()):
+        return "beside"
+    return _form(value)
+
+
+def _form(doc: dict[str, Any]) -> str | None:
     if isinstance(doc.get("results"), list):
         return None  # a run of Terminal-Bench, which lists resolved_ids and unresolved_ids too
-    if any(isinstance(doc.get(k), list) for k in ("resolved_ids", "resolved")) and any(k in doc for k in REPORT):
+    if any(isinstance(doc.get(k), list) for k in SOLVED) and any(k in doc for k in REPORT):
         return "report"
     if doc.keys() >= MULTI_REPORT:
         return "multi"
+    if doc.keys() >= LIVE_REPORT:
+        return "live"
     if isinstance(doc.get("resolved"), list) and any(name in doc for name in SUBMISSION):
         return "results"
     name, value = next(iter(doc.items()), ("", None))
-    if isinstance(value, dict) and (value.keys() == {"resolved", "total"} or value.keys() >= PREDICTION):
+    if isinstance(value, dict) and (value.keys() == {"resolved", "total"} or _beside(value)):
         return "beside"
     if isinstance(value, dict) and "resolved" in value and (INSTANCE.fullmatch(name) or _detailed(value)):
         return "instances"
@@ -77,41 +129,66 @@ def _detailed(value: dict[str, Any]) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    form = "beside" if first(doc).keys() >= PREDICTION else _kind(doc.first)
-    if form == "beside" or (form in ("multi", "instances") and _told_by_results(doc)):
+    if _beside(first(doc)):
+        return None
+    if _is_openhands(first(doc)):
+        return _openhands(doc)
+    form = _kind(doc)
+    if form == "beside" or (form in ONE and _told_by_results(doc)):
         return None
     if form == "results":
         out = _results(doc.first, choices)
+    elif form == "report":
+        out = _report(doc.first)
     elif form == "multi":
         out = _multi(doc.first)
+    elif form == "live":
+        out = _instances({identifier(doc.first["instance_id"], "instance_id"): doc.first})
+    elif form == "smith":
+        out = _smith(doc)
     else:
-        out = _report(doc.first) if form == "report" else _instances(doc.first, form == "pro")
+        out = _instances(doc.first) if form == "instances" else _pro(doc)
     if doc.path and form != "pro":
-        out.folder = _run(doc.path)
+        out.folder = _run(doc.path) if form in ONE else _above(doc.path, "results")
     return out
 
 
-def _run(path: str) -> str:
-    """The run's folder: <submission>/results/results.json, .../<run>/<model>/<instance>/report.json.
+def _above(path: str, *names: str) -> str:
+    """The folder of a file, or the one above it where it is called so: <submission>/results/results.json."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.dirname(folder) if os.path.basename(folder) in names else folder
 
-    Of a submission <submission>/logs/<instance>/report.json, of Multi-SWE-bench
-    <submission>/logs/<owner>/<repository>/evals/pr-1/report.json, or without logs.
+
+def _run(path: str) -> str:
+    """The run's folder: .../<run>/<model>/<instance>/report.json.
+
+    Of OpenHands <run>/eval_outputs/<instance>/report.json, of a submission <submission>/logs/<instance>/report.json, of
+    Multi-SWE-bench <submission>/logs/<owner>/<repository>/evals/pr-1/report.json, or without logs.
     """
-    folder, name = os.path.split(os.path.abspath(path))
-    above, parent = os.path.split(os.path.dirname(folder))
-    if name == "report.json":
-        run = os.path.dirname(os.path.dirname(above)) if parent == "evals" else os.path.dirname(folder)
-        return os.path.dirname(run) if os.path.basename(run) == "logs" else run
-    return os.path.dirname(folder) if os.path.basename(folder) == "results" else folder
+    if os.path.basename(path) != "report.json":
+        return _above(path, "results")
+    folder = os.path.dirname(os.path.abspath(path))
+    above = os.path.dirname(folder)
+    inside = os.path.dirname(os.path.dirname(above)) if os.path.basename(above) == "evals" else folder
+    return _above(inside, "logs", "eval_outputs")
 
 
 def _told_by_results(doc: Document) -> bool:
-    """Whether this is the report.json of an instance whose submission has the results of all its instances."""
+    """Whether this is the report.json of an instance whose run has the results of all its instances: in its folder, or
+    where the harness was started, as <model>.<run>.json beside logs/run_evaluation/<run>/<model>/<instance>."""
     if doc.path is None or os.path.basename(doc.path) != "report.json":
         return False
-    path = os.path.join(_run(doc.path), "results", "results.json")
+    run = _run(doc.path)
+    places = [os.path.join(run, *names) for names in (("results", "results.json"), ("results.json",), ("report.json",))]
+    parts = run.split(os.sep)
+    if parts[-4:-2] == ["logs", "run_evaluation"]:
+        places.append(os.sep.join([*parts[:-4], f"{parts[-1]}.{parts[-2]}.json"]))
+    return any(_tells(doc, path) for path in places)
+
+
+def _tells(doc: Document, path: str) -> bool:
     results = doc.sibling(path)  # a whole path stays as it is
-    return isinstance(results, dict) and _kind(results) in ("results", "report")
+    return isinstance(results, dict) and _form(results) in ("results", "report")
 
 
 def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
@@ -133,7 +210,7 @@ def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
 
 def _report(doc: dict[str, Any]) -> Attempts:
     out = Attempts("swe-bench report")
-    name = "resolved_ids" if "resolved_ids" in doc else "resolved"
+    name = next(k for k in SOLVED if isinstance(doc.get(k), list))
     lists = {n: _ids(doc, n) for n in (name, *REPORT, "submitted_ids", "incomplete_ids")}
     solved, wrong = lists[name], {i: None for n in WRONG for i in lists[n]}
     failed = {i: None for n in ERRORS for i in lists[n]}
@@ -150,19 +227,71 @@ def _report(doc: dict[str, Any]) -> Attempts:
     unknown = lists["submitted_ids"].keys() - tried.keys() - lists["incomplete_ids"].keys()
     if unknown:
         out.skip("submitted instance in no other list", len(unknown))
+    total = doc.get("total")
+    if name == "ids_resolved" and type(total) is int and total > len(tried):
+        out.skip("instance without a report", total - len(tried))
     return out
 
 
-def _instances(doc: dict[str, Any], flags: bool) -> Attempts:
-    out = Attempts("swe-bench pro" if flags else "swe-bench instances")
-    for n, (item, value) in enumerate(doc.items(), 1):
-        row = {"resolved": value} if flags else value
+def _instances(doc: dict[str, Any]) -> Attempts:
+    out = Attempts("swe-bench instances")
+    for n, (item, row) in enumerate(doc.items(), 1):
         if not isinstance(row, dict):
-            raise InputError(f"row {n}: {item} is {kind(value)}, not an object")
-        resolved = row.get("resolved")
-        if not isinstance(resolved, bool | None):
-            raise InputError(f"row {n}: {'' if flags else 'resolved of '}{item} is {kind(resolved)}, not a flag")
+            raise InputError(f"row {n}: {item} is {kind(row)}, not an object")
+        resolved = _flag(row.get("resolved"), f"resolved of {item}", n)
         out.add(item, resolved, cluster=repository(item), error=row.get("infra_failure") is True, line=n)
+    return out
+
+
+def _flag(value: Any, what: str, line: int) -> bool | None:
+    if not isinstance(value, bool | None):
+        raise InputError(f"row {line}: {what} is {kind(value)}, not a flag")
+    return value
+
+
+def _pro(doc: Document) -> Attempts:
+    out = Attempts("swe-bench pro")
+    for n, (item, resolved) in enumerate(doc.first.items(), 1):
+        out.add(item, _flag(resolved, item, n), cluster=repository(item), line=n)
+    never_ran = doc.sibling("infra_errors.json")
+    for item in never_ran if isinstance(never_ran, dict) else {}:
+        if item not in doc.first:  # a run that was done again leaves its list of before
+            out.add(item, None, cluster=repository(item), error=True)
+    return out
+
+
+def _smith(doc: Document) -> Attempts:
+    """One instance of SWE-smith; one that timed out counts as not resolved, as there.
+
+    The model's name is not taken from it: reports of those that timed out, and the run's, have none.
+    """
+    if doc.path is None:
+        raise InputError("an instance's report, whose name is that of its folder: read it as a file")
+    item = os.path.basename(os.path.dirname(os.path.abspath(doc.path)))
+    resolved = _flag(doc.first.get("resolved", False), "resolved", 1)
+    out = Attempts("swe-smith instance")
+    out.add(item, resolved, cluster=repository(item))
+    return out
+
+
+def _openhands(doc: Document) -> Attempts | None:
+    out = Attempts("openhands")
+    agents, evaluated = set(), False
+    for n, row in records(doc):
+        item, about = identifier(row.get("instance_id"), "instance_id", n), inner(row, "metadata", n)
+        report, raised = _verdict(row) or {}, text(row, "error", n)
+        evaluated |= bool(report)
+        if not report and raised is None and "git_patch" not in inner(row, "test_result", n):
+            raise InputError(f"row {n}: no report, no patch and no error of {item}")
+        resolved = _flag(report.get("resolved"), f"resolved of {item}", n)
+        ended = any(report.get(key) is True for key in ("error_eval", "test_timeout"))
+        failed = not resolved and (ended if report else raised is not None)
+        model = text(inner(about, "llm_config", n), "model", n)
+        agents.add(text(about, "agent_class", n))
+        out.add(item, resolved, model=model, cluster=repository(item), error=failed, line=n)
+    if not evaluated or _tells(doc, "report.json"):
+        return None
+    out.settings = agents.pop() if len(agents) == 1 else None
     return out
 
 
@@ -201,5 +330,5 @@ def repository(item: str) -> str | None:
     >>> repository("django__django-11099")
     'django__django'
     """
-    known = PRO.fullmatch(item) or MULTI.fullmatch(item)
+    known = PRO.fullmatch(item) or MULTI.fullmatch(item) or SMITH.fullmatch(item)
     return known[1] if known else item.rpartition("-")[0] or None
