@@ -160,7 +160,12 @@ class TestHostile:
             attempts(write(tmp_path / "a.json", document))
 
     def test_others_of_this_name(self, tmp_path: Path) -> None:
-        for other in ({"results": {"version": 3}}, {"results": []}, [results()]):
+        for other in (
+            {"results": {"version": 3}},
+            {"results": []},
+            {"version": 2, "results": [], "stats": {}},
+            [results()],
+        ):
             assert reader(write(tmp_path / "a.json", other)) is None
 
     def test_cut_file(self, sh: Shell) -> None:
@@ -187,3 +192,40 @@ def test_prompts_of_version_2_without_a_label(tmp_path: Path) -> None:
     old = [row(prompt={"raw": "", "display": d}, promptId=None, promptIdx=None) for d in ("short", "long")]
     got = attempts(write(tmp_path / "a.json", results(*old, version=2)))
     assert got and got.models == ["openai:gpt-x (short)", "openai:gpt-x (long)"]
+
+
+ROWS = [row(), row(q="3+3", success=False)]
+
+
+class TestLibrary:
+    """What evaluate() gives, saved as JSON: of old versions a summary, later a record, whose rows may be elsewhere."""
+
+    def test_a_summary(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", results(*ROWS)["results"])
+        assert reader(path) == "promptfoo"
+        assert scores(attempts(path)) == {'add {"q":"2+2"}': [1.0], 'add {"q":"3+3"}': [0.0]}
+
+    def test_a_record(self, tmp_path: Path) -> None:
+        record = {"id": "eval-2", "createdAt": 1, "config": {}, "prompts": [], "persisted": False}
+        path = write(tmp_path / "a.json", record | {"results": ROWS})
+        got = attempts(path)
+        assert reader(path) == "promptfoo" and got and (got.settings, got.scores) == ("eval-2", [1.0, 0.0])
+        with pytest.raises(InputError, match="a record without its rows: save what its toEvaluateSummary"):
+            attempts(write(path, record | {"results": [], "persisted": True}))
+
+    def test_the_rows_alone(self, tmp_path: Path) -> None:
+        for document in (ROWS, ROWS[0]):
+            path = write(tmp_path / "a.json", document)
+            got = attempts(path)
+            assert reader(path) == "promptfoo" and got and got.scores == [1.0, 0.0][: len(got.scores)]
+
+
+def test_columns_that_rows_of_version_2_do_not_tell_apart(tmp_path: Path) -> None:
+    """One provider with two settings and no label: its rows would look like attempts of one model."""
+    old = [{k: v for k, v in row().items() if k not in ("promptIdx", "promptId")} for _ in range(2)]
+    column = {"provider": "openai:gpt-x", "display": "v1"}
+    path = write(tmp_path / "a.json", results(*old, version=2, table={"head": {"prompts": [column] * 2}}))
+    with pytest.raises(InputError, match="several columns of provider 'openai:gpt-x' with one prompt"):
+        attempts(path)
+    repeats = results(*old, version=2, table={"head": {"prompts": [column]}})
+    assert scores(attempts(write(path, repeats))) == {'add {"q":"2+2"}': [1.0, 1.0]}

@@ -2,18 +2,21 @@
 
 A repeated test case gets another number each time, and which repeat it was is not exported. So an item is the test's
 description and variables, with a hash of its assertions where tests differ in these only, and its rows are the attempts
-of a provider on it in their order. The results are one document, or a row a line (--output FILE.jsonl).
+of a provider on it in their order. The results are one document, or a row a line (--output FILE.jsonl), or what the
+library's evaluate() gave, saved as JSON: a summary, or in later versions a record, which may have left its rows in
+promptfoo's database.
 
 Source: promptfoo's src/types/index.ts, src/evaluator.ts, src/models/{eval,evalResult}.ts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import canonical, digest, first, inner, members, place, text
+from benchkit.formats.fields import canonical, digest, first, inner, members, place, records, text
 from benchkit.formats.native import Attempts, Document, choose, number
 
 NAME = "promptfoo results (results.json, .jsonl)"
@@ -21,13 +24,21 @@ NAME = "promptfoo results (results.json, .jsonl)"
 ERROR = 2  # failureReason: 0 none, 1 an assertion, 2 an error
 LONGEST = 100  # characters of an item's name
 ROW = {"promptIdx", "testIdx", "success", "score", "testCase"}
+RECORD = {"config", "prompts", "persisted", "results"}
 
 
 def sniff(doc: Document) -> bool:
-    if doc.kind == "ndjson":
-        return first(doc).keys() >= ROW
-    results = doc.first.get("results") if doc.kind == "json" and isinstance(doc.first, dict) else None
-    return isinstance(results, dict) and {"version", "results"} <= results.keys()
+    return bool(_summary(doc)) or first(doc).keys() >= ROW
+
+
+def _summary(doc: Document) -> dict[str, Any]:
+    """The object with the list of rows, {} where there is none."""
+    value = doc.first if doc.kind == "json" and isinstance(doc.first, dict) else {}
+    found = value.get("results")
+    if isinstance(found, dict):
+        return found if {"version", "results"} <= found.keys() else {}
+    summary = "version" in value and isinstance(value.get("stats"), dict) and "successes" in value["stats"]
+    return value if isinstance(found, list) and (summary or value.keys() >= RECORD) else {}
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
@@ -54,12 +65,29 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
 
 def _rows(doc: Document) -> tuple[list[tuple[int, dict[str, Any]]], str | None]:
     """The rows, and the run's name."""
-    if doc.kind == "ndjson":
-        return list(doc.rows()), None
-    results = doc.first["results"]
-    if results["version"] not in (2, 3):
-        raise InputError(f"results of promptfoo's version {str(results['version'])[:20]}: known are 2 and 3")
-    return list(members(results["results"], "result")), text(doc.first, "evalId")
+    summary = _summary(doc)
+    if not summary:
+        return list(records(doc)), None
+    if "version" in summary and summary["version"] not in (2, 3):
+        raise InputError(f"results of promptfoo's version {str(summary['version'])[:20]}: known are 2 and 3")
+    rows = list(members(summary["results"], "result"))
+    if not rows and summary.get("persisted") is True:
+        raise InputError("a record without its rows: save what its toEvaluateSummary() gives, or export the evaluation")
+    if any(row.get("promptIdx") is None for _, row in rows):
+        _check_columns(summary)
+    return rows, text(doc.first, "evalId") or (text(summary, "id") if "persisted" in summary else None)
+
+
+def _check_columns(summary: dict[str, Any]) -> None:
+    """InputError where rows without the number of their column may be of two: one provider with two settings."""
+    head = inner(inner(summary, "table"), "head")
+    columns = Counter((str(c.get("provider")), _label(c)) for _, c in members(head.get("prompts") or [], "prompt"))
+    twice = next((provider for (provider, _), times in columns.items() if times > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"several columns of provider '{twice[:LONGEST]}' with one prompt, and no row says which it is of: "
+            "evaluate again with a label for each"
+        )
 
 
 def _failed(row: dict[str, Any], line: int) -> bool:
@@ -96,11 +124,15 @@ def _models(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
         if not isinstance(provider, str) or not provider:
             raise InputError(f"{place(n)}no provider")
         prompt = inner(row, "prompt", n)
-        label = text(prompt, "label", n) or text(prompt, "display", n) or ""  # display: before there was a label
+        label = _label(prompt, n)
         column = text(row, "promptId", n) or label, str(row.get("promptIdx"))[:20]
         at[n] = provider, column
         columns.setdefault(provider, {})[column] = label
     return {n: provider + _prompt(columns[provider], column) for n, (provider, column) in at.items()}
+
+
+def _label(prompt: dict[str, Any], line: int | None = None) -> str:
+    return text(prompt, "label", line) or text(prompt, "display", line) or ""  # display: before there was a label
 
 
 def _prompt(columns: dict[tuple[str, str], str], column: tuple[str, str]) -> str:
