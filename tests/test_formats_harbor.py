@@ -217,3 +217,42 @@ def test_a_run_of_terminal_bench_as_it_is_written(tmp_path: Path) -> None:
     }  # fmt: skip
     path = write(tmp_path / "results.json", run)
     assert reader(path) == "harbor" and scores(attempts(path)) == {"hello": [1.0, 0.0]}
+
+
+class TestValidRewards:
+    """Harbor 0.26.0 writes of each trial whether its reward is valid; the job's mean is over those."""
+
+    @pytest.mark.parametrize(
+        ("kind", "reward", "valid", "failed"),
+        [("NonZeroAgentExitCodeError", 0.0, True, False), ("ApiRateLimitError", 1.0, False, True),
+         ("AgentTimeoutError", 0.0, False, True), (None, None, False, False)],
+    )  # fmt: skip
+    def test_they_say_what_failed(
+        self, tmp_path: Path, kind: str | None, reward: float | None, valid: bool, failed: bool
+    ) -> None:
+        more = {"reward_valid": valid, "exception_info": exception(kind) if kind else None}
+        got = attempts(write(tmp_path / "a.json", trial(reward=reward, **more)))
+        assert got and got.errors == [failed]
+
+    def test_graded_again_is_the_same_attempt(self, sh: Shell) -> None:
+        source = {"action": "regrade", "type": "local", "trial_id": None, "path": "jobs/one/hello__a"}
+        config = {"agent": {"name": "terminus-2"}, "source_trial": source}
+        write(sh.folder / "one" / "hello__a" / "result.json", trial(reward=0.0))
+        write(sh.folder / "two" / "hello__z" / "result.json", trial(name="hello__z", config=config))
+        assert json.loads(sh("bk-matrix two -t json").out)["responses"][0]["correct"] == 1
+        assert "stand in one/hello__a/result.json and in two/hello__z/result.json" in sh("bk-matrix one two", rc=2).err
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [({"end_time": None, "dataset_size": 2, "n_attempts": 2}, "no end, 1 of 4 trials"),
+     ({"end_time": None, "dataset_size": 1, "n_attempts": 1}, None),  # all are there: only the end was not written
+     ({"end_time": "x", "dataset_size": 2, "n_attempts": 2}, None), ({"end_time": None}, "no end, 1 trials"), ({}, None)],
+)  # fmt: skip
+def test_a_run_of_terminal_bench_that_did_not_end(tmp_path: Path, about: dict[str, Any], said: str | None) -> None:
+    inside = write(tmp_path / "run" / "hello" / "hello.1" / "results.json", old())
+    write(tmp_path / "run" / "run_metadata.json", {"run_id": "r", "model_name": "m", "agent_name": "t"} | about)
+    got = attempts(inside)
+    assert got and got.unfinished is None
+    got = attempts(write(tmp_path / "run" / "results.json", {"results": [old()]}))
+    assert got and got.unfinished == said

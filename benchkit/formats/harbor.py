@@ -1,6 +1,7 @@
 """Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run).
 
-The result.json of a job holds its trials only in some versions; it is read where their own files are not there.
+The result.json of a job holds its trials only in some versions; it is read where their own files are not there. A trial
+that grades another one again has that one's name as an attempt: read with it, it is the same attempt twice.
 
 Source: harbor/models/trial/{result,config,error_policy}.py, harbor/models/job/result.py;
 terminal_bench/harness/models.py, terminal_bench/agents/failure_mode.py.
@@ -23,7 +24,10 @@ JUDGED = {
     "OutputLengthExceededError", "AgentSafetyRefusalError", "ContentPolicyViolationError",
     "agent_timeout", "context_length_exceeded", "output_length_exceeded",
 }  # fmt: skip
-"""Ends that are the agent's own, in Harbor's words its reward is valid: such an attempt is judged all the same."""
+"""Ends that are the agent's own, in Harbor's words its reward is valid: such an attempt is judged all the same.
+
+Newer trials say so themselves (reward_valid), also by what was set for the job.
+"""
 
 FINE = {None, "unset", "none"}  # of failure_mode
 BESIDE = (
@@ -78,6 +82,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             return None
         about = doc.sibling(os.path.join(up, "run_metadata.json"))
         out = _run([value], about if isinstance(about, dict) else {}, choices)
+        out.unfinished = None  # the other trials have files of their own
         out.folder = os.path.normpath(os.path.join(folder, up)) if folder else None
         return out
     return None
@@ -99,9 +104,20 @@ def _trials(trials: list[tuple[int, dict[str, Any]]], choices: Choices, folder: 
         if "task_name" not in trial:
             raise InputError(f"row {n}: a trial without task_name")
         score = number(reward.get(key), key, n)
-        name = text(trial, "trial_name", n) or folder or None
-        out.add(trial["task_name"], score, attempt=name, model=model, error=_error(_failure(trial), score), line=n)
+        name = _graded_again(trial, n) or text(trial, "trial_name", n) or folder or None
+        out.add(trial["task_name"], score, attempt=name, model=model, error=_failed(trial, score), line=n)
     return out
+
+
+def _graded_again(trial: dict[str, Any], n: int) -> str | None:
+    """The name of the trial that this one only grades again, None where it is one of its own."""
+    source = text(inner(inner(trial, "config", n), "source_trial", n), "path", n)
+    return None if source is None else os.path.basename(os.path.normpath(source))
+
+
+def _failed(trial: dict[str, Any], score: float | None) -> bool:
+    failure, valid = _failure(trial), trial.get("reward_valid")
+    return failure is not None and not valid if isinstance(valid, bool) else _error(failure, score)
 
 
 def _agent(trial: dict[str, Any]) -> tuple[str | None, str | None]:
@@ -128,12 +144,23 @@ def _failure(trial: dict[str, Any]) -> str | None:
 def _run(trials: Any, about: dict[str, Any], choices: Choices) -> Attempts:
     out = Attempts("terminal-bench", text(about, "model_name"), text(about, "agent_name"))
     out.of_task(text(about, "dataset_name"), choices)
+    out.unfinished = _unfinished(about, trials)
     for n, row in members(trials, "trial"):
         score = number(row.get("is_resolved"), "is_resolved", n)
         mode = text(row, "failure_mode", n)
         failed = _error(None if mode in FINE else mode, score)
         out.add(row.get("task_id"), score, attempt=row.get("trial_name"), error=failed, line=n)
     return out
+
+
+def _unfinished(about: dict[str, Any], trials: Any) -> str | None:
+    """Of a run whose metadata have no end, how many trials of those planned it has; None where it has all."""
+    tasks, times = about.get("dataset_size"), about.get("n_attempts")
+    if about.get("end_time", "") is not None or not isinstance(trials, list):
+        return None
+    if type(tasks) is not int or type(times) is not int:
+        return f"no end, {len(trials)} trials"
+    return f"no end, {len(trials)} of {tasks * times} trials" if len(trials) < tasks * times else None
 
 
 def _error(failure: str | None, score: float | None) -> bool:
