@@ -78,6 +78,22 @@ class TestMetrics:
         assert scores(attempts(path)) == {"0": [1], "1": [0]}
         with pytest.raises(InputError, match="row 1: f1 is a list, a part of a corpus metric"):
             attempts(path, metric="f1")
+        rows = [row(0, exact_match=1.0, chart={"pred": "D", "answer": "D"})]  # of lmms-eval
+        path = write(tmp_path / "b.jsonl", rows)
+        assert scores(attempts(path)) == {"0": [1]}
+        with pytest.raises(InputError, match="row 1: chart is an object, a part of a corpus metric"):
+            attempts(path, metric="chart")
+
+    @pytest.mark.parametrize(
+        "metrics",
+        [{"word_perplexity": [-9.5, 4], "bits_per_byte": [-9.5, 9]}, {"bypass": None}, {"bypass": 0}, {}],
+    )
+    def test_samples_without_a_score_of_their_own_are_left_out(self, tmp_path: Path, metrics: dict[str, Any]) -> None:
+        """Perplexity of a corpus, and answers only (--predict_only); no choice is of use."""
+        path = write(tmp_path / "a.jsonl", [row(0, f, **metrics) for f in ("strict-match", "flexible-extract")])
+        for metric in (None, "acc"):
+            found = attempts(path, metric=metric)
+            assert found and (found.items, found.skipped) == ([], {"sample without a score of its own": 2})
 
     def test_older_files_list_no_metrics(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", [row(0, None, names=False, acc=1.0)])

@@ -6,8 +6,9 @@ results.json; in lmms-eval <stamp>_samples_<task>.jsonl beside <stamp>_results.j
 them as Parquet too.
 
 Before 0.4.8 samples don't name their filter: those of one document stand in the order of the filters of the task's
-configuration, which is in the results. Numbers and flags of NumPy stood as texts then. A metric that is a list is a
-part of a corpus metric: single samples have no score of it.
+configuration, which is in the results. Numbers and flags of NumPy stood as texts then. A metric that is a list, or an
+object without a score, is a part of a corpus metric: single samples have no score of it. Samples of --predict_only have
+the metric bypass, or none.
 
 Source: lm_eval/loggers/evaluation_tracker.py, evaluator.py and utils.py, lm_eval/__main__.py of 0.4.0 and 0.4.2;
 lmms_eval/loggers/evaluation_tracker.py, lmms_eval/evaluator.py.
@@ -24,7 +25,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import inner, members, text
+from benchkit.formats.fields import inner, kind, members, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number, of_wanted
 
 NAME = "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)"
@@ -108,6 +109,9 @@ def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
 
 
 def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any, choices: Choices) -> Attempts:
+    if not _metrics([row for _, row in rows], choices.metric):
+        out.skip("sample without a score of its own", len(rows))
+        return out
     filters = _filters(rows, config)
     found = sorted(set(filters))  # 'none' alone is a task without filters, beside which others may have some
     chosen = found[0] if found == ["none"] else choose(choices.filter, found, "--filter", "filter")
@@ -138,20 +142,26 @@ def _filters(rows: list[tuple[int, dict[str, Any]]], config: Any) -> list[str]:
 def _metrics(rows: list[dict[str, Any]], wanted: str | None) -> list[str]:
     """Metrics by their own list, or, in older files, every key that is not one of the harness's.
 
-    Those that are lists are left out where others are not, unless one is wanted.
+    Those of which samples have no score of their own are left out, unless one is wanted.
     """
     found: dict[str, None] = {}
     for row in rows:
         names = row.get("metrics")
         names = names if isinstance(names, list) else [k for k in row if k not in OWN]
         found |= dict.fromkeys(str(n) for n in names)
-    single = [n for n in found if not any(isinstance(row.get(n), list) for row in rows)]
-    return sorted(single if single and wanted not in found else found)
+    found.pop("bypass", None)
+    single = [n for n in found if not any(_is_part(row.get(n)) for row in rows)]
+    return sorted(found if wanted in found else single)
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is a part of a corpus metric."""
+    return isinstance(value, list) or (isinstance(value, dict) and "score" not in value)
 
 
 def _score(value: Any, metric: str, line: int) -> float | None:
-    if isinstance(value, list):
-        raise InputError(f"row {line}: {metric} is a list, a part of a corpus metric: choose another with --metric")
+    if _is_part(value):
+        raise InputError(f"row {line}: {metric} is {kind(value)}, a part of a corpus metric, and no sample's score")
     if isinstance(value, dict) and "score" in value:  # of lmms-eval
         value = value["score"]
     if value in ("True", "False"):
