@@ -58,6 +58,14 @@ class TestScores:
         with pytest.raises(InputError, match=r"no metric 'choice' \(found: accuracy, score\)"):
             attempts(path, metric="choice")
 
+    def test_choices_of_a_grader_without_scores(self, tmp_path: Path) -> None:
+        rows = [{"spec": SPEC}, *[event(n, str(n), "metrics", choice=c, score=None) for n, c in enumerate("BAB")]]
+        with pytest.raises(InputError, match=r"no scores, only choices of a grader \(A, B\)"):
+            attempts(write(tmp_path / "a.jsonl", rows))
+        rows += [event(9, "9", "metrics", choice="A", score=None, metascore=True)]
+        with pytest.raises(InputError, match=r"several metrics \(metascore, score\)"):
+            attempts(write(tmp_path / "b.jsonl", rows))
+
     def test_match_before_metrics(self, tmp_path: Path) -> None:
         rows = [*LOG, *[event(9 + k, f"arith.dev.{k}", "metrics", f1=0.25) for k in range(2)]]
         path = write(tmp_path / "a.jsonl", rows)

@@ -1,9 +1,10 @@
 """Logs of OpenAI evals: one event a line, after the run's specification, which names the model.
 
 A sample's score is `correct` of its match event; in evals without such events, a number of its metrics events. A sample
-with other events only was not scored, or ended in an error where one is recorded for it.
+with other events only was not scored, or ended in an error where one is recorded for it. A model-graded eval whose
+choices have no scores writes score null.
 
-Source: evals/record.py, evals/base.py.
+Source: evals/record.py, evals/base.py, evals/elsuite/modelgraded/classify.py.
 """
 
 from __future__ import annotations
@@ -68,9 +69,17 @@ def _metric(events: list[tuple[int, str, str, dict[str, Any]]], choices: Choices
     matched = any(event == "match" for _, _, event, _ in events)
     if matched and choices.metric in (None, "match"):
         return None
-    numbers = {k for *_, event, data in events if event == "metrics" for k, v in data.items() if _is_number(v)}
+    metrics = [data for *_, event, data in events if event == "metrics"]
+    numbers = {k for data in metrics for k, v in data.items() if _is_number(v)}
     if not numbers and not matched and choices.metric is None:
+        graded = dict.fromkeys(str(data["choice"])[:40] for data in metrics if data.get("choice") is not None)
+        if graded:
+            raise InputError(
+                f"no scores, only choices of a grader ({', '.join(sorted(graded)[:5])}): its "
+                "specification has no choice_scores"
+            )
         return None  # nothing was scored
+    numbers |= {"score"} if any("score" in data for data in metrics) else set()  # null beside metascore
     return choose(choices.metric, [*(["match"] if matched else []), *sorted(numbers)], "--metric", "metric")
 
 
