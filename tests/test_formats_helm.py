@@ -130,6 +130,17 @@ class TestRead:
         got = json.loads(sh("bk-matrix . --prefix-task -t json").out)["responses"]
         assert [r["item"] for r in got] == ["mmlu:subject=law/id1", "mmlu:subject=logic/id1"]
 
+    def test_how_a_model_is_asked_is_no_task(self, sh: Shell) -> None:
+        """HELM adds stop=hash to the runs of models that can't write line ends, and they have the same instances."""
+        for at, (model, more) in enumerate((("openai_gpt2", ""), ("t5", ",stop=hash"), ("t5", ",stop=none"))):
+            spec = SPEC | {"name": f"boolq:model={model},data_augmentation=canonical{more}"}
+            write(sh.folder / str(at) / "run_spec.json", spec | {"adapter_spec": {"model": model}})
+            write(sh.folder / str(at) / "per_instance_stats.json", [entry("id1", stat("f1", 1.0))])
+        got = json.loads(sh("bk-matrix . -t json").out)
+        assert {s["task"] for s in got["sources"]} == {"boolq"} and [r["model"] for r in got["responses"]] == [
+            "openai_gpt2", "t5 (data_augmentation=canonical, stop=hash)", "t5 (data_augmentation=canonical, stop=none)",
+        ]  # fmt: skip
+
 
 class TestRunFolder:
     @pytest.mark.parametrize(

@@ -39,6 +39,10 @@ OWN = ("scenario.json", "scenario_state.json", "instances.json", "stats.json", "
 """Other files of a run, which may be empty or lack what they are known by."""
 
 SETTINGS = ("model_deployment", "temperature", "max_tokens", "max_train_instances", "num_outputs")
+ADAPTATION = ("data_augmentation", "global_prefix", "instructions", "max_eval_instances", "max_train_instances", "newline",
+              "num_outputs", "num_train_trials", "num_trials", "prompt", "stop")  # fmt: skip
+"""Arguments of a run's name that say how its model is asked: HELM adds some for some models (stop=hash), so that models
+on the same instances have runs of different names."""
 
 
 class Stat(NamedTuple):
@@ -162,17 +166,21 @@ def _run(doc: Document) -> tuple[str | None, str | None, str | None]:
     except InputError as e:
         raise InputError(str(e), where=os.path.join(os.path.dirname(doc.path or ""), "run_spec.json")) from None
     told = [f"{k}={adapter[k]}" for k in SETTINGS if isinstance(adapter.get(k), str | int | float)]
-    return model, _task(spec.get("name")) if adapter else None, ", ".join(told) or None
+    task, asked = _task(spec.get("name")) if adapter else (None, [])
+    told += [a for a in asked if a.partition("=")[0] not in SETTINGS]
+    return model, task, ", ".join(told) or None
 
 
-def _task(name: Any) -> str | None:
-    """A run's name without its model.
+def _task(name: Any) -> tuple[str | None, list[str]]:
+    """A run's name without its model and how that is asked, and the arguments that say this.
 
-    >>> _task("mmlu:subject=philosophy,model=openai_gpt2")
-    'mmlu:subject=philosophy'
+    >>> _task("mmlu:subject=philosophy,model=openai_gpt2,stop=hash")
+    ('mmlu:subject=philosophy', ['stop=hash'])
     """
     if not isinstance(name, str):
-        return None
+        return None, []
     scenario, _, arguments = name.partition(":")
-    kept = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deployment="))]
-    return ":".join([scenario, *([",".join(kept)] if kept else [])])
+    given = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deployment="))]
+    asked = [a for a in given if a.partition("=")[0] in ADAPTATION]
+    kept = [a for a in given if a not in asked]
+    return ":".join([scenario, *([",".join(kept)] if kept else [])]), asked
