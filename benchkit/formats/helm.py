@@ -39,8 +39,8 @@ OWN = ("scenario.json", "scenario_state.json", "instances.json", "stats.json", "
 """Other files of a run, which may be empty or lack what they are known by."""
 
 SETTINGS = ("model_deployment", "temperature", "max_tokens", "max_train_instances", "num_outputs")
-ADAPTATION = ("data_augmentation", "global_prefix", "instructions", "max_eval_instances", "max_train_instances", "newline",
-              "num_outputs", "num_train_trials", "num_trials", "prompt", "stop")  # fmt: skip
+ADAPTATION = ("data_augmentation", "global_prefix", "instructions", "max_eval_instances", "max_train_instances",
+              "newline", "num_outputs", "num_train_trials", "num_trials", "prompt", "stop")  # fmt: skip
 """Arguments of a run's name that say how its model is asked: HELM adds some for some models (stop=hash), so that models
 on the same instances have runs of different names."""
 
