@@ -52,6 +52,19 @@ class TestRead:
             attempts(path)
         assert scores(attempts(path, metric="is_correct")) == {"a": [1.0]}
 
+    def test_without_a_verdict_other_numbers_may_be_chosen(self, tmp_path: Path) -> None:
+        rows = [{"example_abbr": f"a_{n}", "pred": ["x"], "score": [n / 2], "label": [n]} for n in range(2)]
+        path = write(tmp_path / "a.json", results(*rows))
+        with pytest.raises(InputError, match=r"no correct, .* choose one with --metric \(label, score\)"):
+            attempts(path)
+        assert scores(attempts(path, metric="score")) == {"a_0": [0.0], "a_1": [0.5]}
+        found = attempts(write(tmp_path / "b.json", results({"example_abbr": "a", "pred": ["1"]})))
+        assert found and (found.items, found.skipped) == ([], {"example without a verdict": 1})
+
+    def test_predictions_go_with_results(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", {"0": {"origin_prompt": "?", "prediction": "4", "gold": "4"}})
+        assert reader(path) == "opencompass" and attempts(path) is None
+
     def test_folders_name_the_model_and_the_dataset(self, sh: Shell) -> None:
         for model in "ab":
             for data in ("aime_v1.1", "math"):
@@ -69,7 +82,6 @@ class TestHostile:
             (results(example("a", "yes")), 'row 1: correct is "yes", which is no score'),
             (results(example("a")), "row 1: an example without a verdict"),
             (results(example(None, True)), "row 1: item is null"),
-            (results({"example_abbr": "a", "pred": "1"}), "no metric found"),
         ),
     )
     def test_one_clear_line(self, tmp_path: Path, document: Any, said: str) -> None:

@@ -1,7 +1,8 @@
 """Results of OpenCompass with details: an example's verdicts, one a replica.
 
 Older details have no names of examples: they are an object by the example's number from 0, or a list. No model is
-recorded: it is the name of the folder.
+recorded: it is the name of the folder. Evaluators without a verdict may give each example other numbers, of which the
+user may choose one. The predictions in the folder beside results/ add nothing.
 
 Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4.
 """
@@ -23,17 +24,38 @@ ANSWERS = {"pred", "predictions", "origin_prediction", "prompt"}  # of which an 
 
 
 def sniff(doc: Document) -> bool:
-    details = doc.first.get("details") if doc.kind == "json" and isinstance(doc.first, dict) else None
+    if doc.kind != "json" or not isinstance(doc.first, dict):
+        return False
+    if _is_predictions(doc.first):
+        return True
+    details = doc.first.get("details")
     values = details.values() if isinstance(details, dict) else details if isinstance(details, list) else ()
     example = next((v for v in values if isinstance(v, dict)), {})
     return "example_abbr" in example or (any(v in example for v in VERDICTS) and bool(ANSWERS & example.keys()))
 
 
+def _is_predictions(value: dict[str, Any]) -> bool:
+    first = value.get("0")
+    return isinstance(first, dict) and {"origin_prompt", "prediction"} <= first.keys() and "details" not in value
+
+
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    if _is_predictions(doc.first):
+        return None
     out = Attempts("opencompass")
     out.of_task(_dataset(doc.path), choices)
     details = list(members(_examples(doc.first["details"]), "example"))
     found = [v for v in VERDICTS if any(v in d for _, d in details)]
+    if not found:
+        found = _numbers([d for _, d in details])
+        if not found:
+            out.skip("example without a verdict", len(details))
+            return out
+        if choices.metric is None:
+            raise InputError(
+                f"no {', '.join(VERDICTS)}, but other numbers of examples: choose one with --metric "
+                f"({', '.join(found)})"
+            )
     verdict = choose(choices.metric, found, "--metric", "metric")
     for n, detail in details:
         values: Any = detail.get(verdict)
@@ -43,6 +65,15 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         for k, value in enumerate(values):
             out.add(detail["example_abbr"], number(value, verdict, n), attempt=k, line=n)
     return out
+
+
+def _numbers(details: list[dict[str, Any]]) -> list[str]:
+    """What examples hold that is a flag or a number in every replica, but for those without it."""
+    found: dict[str, set[type]] = {}
+    for detail in details:
+        for key, value in detail.items():
+            found.setdefault(key, set()).update(map(type, value if isinstance(value, list) else [value]))
+    return sorted(k for k, types in found.items() if types - {type(None)} and types <= {bool, int, float, type(None)})
 
 
 def _examples(details: Any) -> list[Any]:
