@@ -64,6 +64,12 @@ class TestDetails:
         with pytest.raises(InputError, match=r"no metric 'judge' \(found: em, qem\)"):
             attempts(path, metric="judge")
 
+    def test_metrics_of_the_corpus_only_are_left_out(self, tmp_path: Path) -> None:
+        path = parquet(tmp_path / "a.parquet", [new(str(n), bleu=["x", "y"]) for n in range(3)])
+        for metric in (None, "em"):
+            found = attempts(path, metric=metric)
+            assert found and (found.items, found.skipped) == ([], {"document without a score of its own": 3})
+
     def test_without_identifiers_place_and_hash(self, tmp_path: Path) -> None:
         rows = [{"full_prompt": f"q{k}", "metrics": {"em": float(k)}, "predictions": ["x"]} for k in range(2)]
         want = [f"{k}-{hashlib.sha256(f'q{k}'.encode()).hexdigest()[:12]}" for k in range(2)]

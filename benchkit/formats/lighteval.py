@@ -54,6 +54,9 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     column = next(c for c in METRICS if c in doc.columns)
     rows = [_metrics(row, column, n) for n, row in enumerate(parquet.values(doc, column), 1)]
     found = sorted({k for row in rows if row for k, v in row.items() if isinstance(v, bool | int | float)})
+    if rows and not found:
+        out.skip("document without a score of its own", len(rows))  # corpus metrics only
+        return out
     metric = choose(choices.metric, found, "--metric", "metric")
     for n, (item, row) in enumerate(zip(_items(doc), rows, strict=True), 1):
         out.add(item, number((row or {}).get(metric), metric, n), line=n)
