@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from benchkit import cli, decode, endings, naming, wire, workers
+from benchkit import alike, cli, decode, endings, naming, wire, workers
 from benchkit.errors import InputError
 from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
 from benchkit.formats.cells import FEW, Named, Watched
@@ -25,6 +25,7 @@ from benchkit.text import count
 MANY = 64  # files, and
 LARGE = 1 << 23  # bytes of all of them, that are worth processes of their own
 ATTEMPTS = 100_000  # of a source, that are kept one by one in case that another source has the same
+DOUBTS = (RATES, alike.MODELS, alike.ITEMS)  # how warnings end that are of a whole table
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
@@ -116,12 +117,14 @@ def collect(args: Namespace) -> Collected:
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
     inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
-    own = doubts(table)
-    inherited = [w for w in inherited if w != RATES or w in own]  # said of a part, it may not hold of all
+    own = doubts(table) + alike.doubts(table)
+    inherited = [w for w in inherited if not w.endswith(DOUBTS) or w in own]  # said of a part, it may not hold of all
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes]
     notes += [w for w in own if w not in inherited]
     unfinished = [f"{s.cells.where} ({s.unfinished})" for s in found if s.unfinished]
+    if args.model is not None and not any(args.model in s.cells.models for s in found):
+        notes.append("--model: of no use, since every source records its model (--model-map renames)")
     if unfinished:
         notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
     if unknown:
@@ -130,7 +133,13 @@ def collect(args: Namespace) -> Collected:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
-    told = [x for p, s in zip(parts, found, strict=True) for x in s.meta.get("sources") or [_told(s, p)]]
+    called = naming.shortest([p.where for p in parts])
+    told = [
+        x
+        for p, s, name in zip(parts, found, called, strict=True)
+        for x in s.meta.get("sources")
+        or [source(p, s.task, name) | ({"unfinished": s.unfinished} if s.unfinished else {})]
+    ]
     if args.prefix_task:  # the items say it
         told = [{key: x[key] for key in x if key != "task"} for x in told]
     return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
@@ -218,13 +227,8 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
     return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
 
 
-def _told(s: _Source, part: Cells) -> dict[str, Any]:
-    """What was read from a source whose cells are `part` by now, for `benchkit.sources`."""
-    return source(part, s.task) | ({"unfinished": s.unfinished} if s.unfinished else {})
-
-
 def _said(s: _Source) -> str:
-    """The same in a line."""
+    """What was read from a source, in a line."""
     return said(s.cells, s.task) + (f", unfinished: {s.unfinished}" if s.unfinished else "")
 
 

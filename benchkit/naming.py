@@ -13,6 +13,7 @@ from benchkit.endings import stem
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
 from benchkit.formats.columns import NAMES, shown
+from benchkit.formats.merge import clashes
 from benchkit.formats.native import identifier
 from benchkit.tables import RESPONSES, Column, Table
 from benchkit.text import count
@@ -145,31 +146,32 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
 
 
 def tell_apart(parts: list[Cells]) -> list[Cells]:
-    """Append the settings of runs to their models' names where runs of one model share an attempt."""
-    runs: dict[str, list[int]] = {}
-    for n, part in enumerate(parts):
-        for model in part.settings:
-            runs.setdefault(model, []).append(n)
-    collide: dict[int, dict[str, str]] = {}
-    for model, at in runs.items():
-        if len({parts[n].settings[model] for n in at}) > 1 and _share(model, [parts[n] for n in at]):
-            for n in at:
-                collide.setdefault(n, {})[model] = f"{model} ({parts[n].settings[model]})"
-    out = list(parts)
-    for n, names in collide.items():
-        rest = {m: settings for m, settings in parts[n].settings.items() if m not in names}  # the names say the others
-        out[n] = parts[n]._replace(models=[names.get(m, m) for m in parts[n].models], settings=rest)
-    return out
+    """Append the settings of runs to their models' names where runs of one model may hold the same attempt."""
+    runs: dict[str, set[str]] = {}
+    for part in parts:
+        for model, settings in part.settings.items():
+            runs.setdefault(model, set()).add(settings)
+    several = {model for model, settings in runs.items() if len(settings) > 1}
+    if not several:
+        return parts
+    collide = several & {clash.model for clash in clashes([p for p in parts if several & p.settings.keys()])}
+    return [_apart(p, {m: f"{m} ({p.settings[m]})" for m in p.settings.keys() & collide}) for p in parts]
 
 
-def _share(model: str, runs: list[Cells]) -> bool:
-    """Whether two runs may hold the same attempt of the model."""
-    seen: dict[str, int] = {}
-    for run in runs:
-        mine = run.model == run.models.index(model)
-        for item, numbers in zip(run.item[mine].tolist(), run.numbers[mine].tolist(), strict=True):
-            name = run.items[item]
-            if name in seen and (numbers < 0 or seen[name] < 0 or numbers & seen[name]):
-                return True
-            seen[name] = numbers if name not in seen or numbers < 0 else seen[name] | numbers
-    return False
+def _apart(part: Cells, names: dict[str, str]) -> Cells:
+    """The source with those models renamed; their names say the settings, which stay for the others."""
+    rest = {m: settings for m, settings in part.settings.items() if m not in names}
+    return part._replace(models=[names.get(m, m) for m in part.models], settings=rest) if names else part
+
+
+def shortest(paths: Sequence[str]) -> list[str]:
+    """Of each path the file's name, with as many of its folders as tell it from the others of that name."""
+    ends = dict.fromkeys(paths, "")
+    pending, depth = list(ends), 0
+    while pending:
+        depth += 1
+        for path in pending:
+            ends[path] = "/".join(path.split("/")[-depth:])
+        times = Counter(ends[path] for path in pending)
+        pending = [p for p in pending if times[ends[p]] > 1 and ends[p] != p]
+    return [ends[path] for path in paths]

@@ -14,6 +14,7 @@ from benchkit.levels import Level, as_fraction, normal_quantile
 from benchkit.scores import Floats
 
 TO = 1e-7  # precision of a detectable difference
+EDGE = 1e-12  # how close to 0 and 1 sums of floats tell powers apart
 NEVER_DIFFER = "the two models never differ, so nothing is known of the spread of a difference"
 OUT_OF_REACH = "no difference up to the discordance is found with the power asked for"
 MOST_PLANNED = 1e15
@@ -134,19 +135,20 @@ def detectable_exact(
 ) -> float | None:
     """The least difference <= discordance that the exact test finds with the power asked for, to 1e-7; None if none.
 
-    NEVER_DIFFER (discordance 0), OUT_OF_REACH and TOO_MANY (items) are the reasons for None.
+    NEVER_DIFFER (discordance 0), OUT_OF_REACH and TOO_MANY (items) are the reasons for None; a power above 1 - EDGE
+    is out of reach.
     """
     target = float(as_fraction(power, "power"))
     if not 0.0 < discordance <= 1.0 or not 1 <= items <= MOST_ITEMS:
         return None
     of = ExactPower(items, discordance, alpha, alternative == "two-sided")
     low, high = 0.0, discordance
-    if of(high) < target:
+    if of(high) < target or target > 1 - EDGE:
         return None
     if of(low) >= target:
         return 0.0
     probit = NormalDist().inv_cdf  # of it the power is nearly a straight line
-    return _crossing(lambda x: probit(min(max(of(x), 1e-12), 1 - 1e-12)) - probit(target), low, high)
+    return _crossing(lambda x: probit(min(max(of(x), EDGE), 1 - EDGE)) - probit(target), low, high)
 
 
 def _crossing(f: Callable[[float], float], low: float, high: float) -> float:

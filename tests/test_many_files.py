@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Shell
 
-from benchkit import collect, workers
+from benchkit import collect, naming, workers
 
 HEAD = "model,item,attempt,score\n"
 FILES = collect.MANY + 6
@@ -32,6 +32,21 @@ def test_the_same_table(many: Shell) -> None:
     assert many("taskset -c 0 bk-matrix d --to json").out == many("bk-matrix d --to json").out
     names = [s["source"] for s in json.loads(many("bk-matrix d --to json").out)["sources"]]
     assert names == [f"{k:03}.csv" for k in range(FILES)]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    (
+        (["d/a.csv", "e/b.csv"], ["a.csv", "b.csv"]),
+        (["d/x/r.json", "d/y/r.json", "d/y/s.json"], ["x/r.json", "y/r.json", "s.json"]),
+        (["1/t/r.json", "2/t/r.json", "2/u/r.json"], ["1/t/r.json", "2/t/r.json", "u/r.json"]),
+        (["r.json", "d/r.json"], ["r.json", "d/r.json"]),
+        (["/a/r.json", "a/r.json", "r.json"], ["/a/r.json", "a/r.json", "r.json"]),
+        (["d/a.arrow", "d/a.arrow"], ["a.arrow", "a.arrow"]),  # two streams of one file
+    ),
+)
+def test_names_of_sources_tell_files_apart(paths: list[str], names: list[str]) -> None:
+    assert naming.shortest(paths) == names
 
 
 def test_what_is_wrong_with_one(many: Shell) -> None:

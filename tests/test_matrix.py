@@ -335,6 +335,12 @@ class TestSeveralSources:
         (parts.folder / "void").mkdir()
         assert "no result files" in parts("bk-matrix void", rc=2).err
 
+    def test_a_model_named_for_sources_that_all_name_theirs(self, parts: Shell) -> None:
+        said = "bk-matrix: warning: --model: of no use, since every source records its model (--model-map renames)\n"
+        assert parts("bk-matrix --model z one.csv > x").err == said
+        (parts.folder / "bare.csv").write_text("item,score\nq,1\n")
+        assert parts("bk-matrix --model z one.csv bare.csv > x").err == ""
+
     def test_verbose_says_what_was_recognised(self, parts: Shell) -> None:
         said = "bk-matrix: one.csv: long (csv): 2 rows, 1 model, 2 items, 2 attempts\n"
         assert parts("bk-matrix -v one.csv > x").err == said
@@ -451,6 +457,16 @@ class TestAttemptsOfSeveralFiles:
         assert rows(sh, "?.csv") == [{"model": "a", "item": "q", "attempts": 8, "correct": 4}]
         (sh.folder / "9.csv").write_text("model,item,attempt,score\na,q,run-a,1\n")
         assert "attempt 'run-a', stand in 2.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
+
+    def test_runs_of_one_model_are_told_apart_where_they_share_an_attempt(self, sh: Shell) -> None:
+        """Also where the attempts' numbers are large."""
+        for k, trials in enumerate(((200, 201), (202,), (201,))):
+            runs = [{"task_id": "t", "trial": n, "reward_info": {"reward": 1.0}} for n in trials]
+            agent = {"implementation": "a", "llm": "m", "llm_args": {"temperature": k}}
+            info = {"agent_info": agent, "user_info": {}, "environment_info": {"domain_name": "d"}}
+            (sh.folder / f"{k}.json").write_text(json.dumps({"info": info, "tasks": [], "simulations": runs}))
+        assert sh("bk-matrix 0.json 1.json -t csv").out == b"model,item,attempts,correct,cluster\nm,t,3,3,\n"
+        assert [r["model"] for r in rows(sh, "0.json 2.json")] == ["m (a, temperature=0)", "m (a, temperature=2)"]
 
     def test_equal_numbers_written_differently(self, sh: Shell) -> None:
         for other in ("01", "1.0", " 1"):

@@ -79,6 +79,11 @@ class TestTheory:
         assert detectable_exact(0.1, 30) is None
         assert detectable_exact(1.0, 6) is not None
 
+    def test_power_that_floats_do_not_tell_from_1(self):
+        assert detectable_exact(1.0, 200, power="0.999999999999") is not None
+        for digits in (13, 16, 20):
+            assert detectable_exact(1.0, 200, power="0." + "9" * digits) is None
+
     def test_at_the_largest_difference_power_is_a_binomial_tail(self):
         # all discordant items one way: rejection needs K >= 6
         tail = 1 - sum(math.comb(20, k) * 0.3**k * 0.7 ** (20 - k) for k in range(6))

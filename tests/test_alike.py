@@ -1,0 +1,62 @@
+"""Names that differ only in how they are written."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from conftest import Shell
+
+from benchkit import alike
+from benchkit.tables import RESPONSES
+
+
+def table(*pairs: tuple[str, str]) -> pa.Table:
+    """A responses table in which these models tried these items, once each."""
+    columns = {"model": [m for m, _ in pairs], "item": [j for _, j in pairs]}
+    columns |= {"attempts": [1] * len(pairs), "correct": [1.0] * len(pairs), "cluster": [None] * len(pairs)}
+    return pa.table(columns, RESPONSES.schema())
+
+
+class TestModels:
+    @pytest.mark.parametrize("other", ("gpt-4o", "GPT 4o", "GPT_4o", " GPT-4o ", "gpt\u00a04O", "GPT--4o"))
+    def test_case_and_separators(self, other: str) -> None:
+        pairs = sorted((m, j) for m in ("GPT-4o", other) for j in "xy")
+        first, second = sorted(("GPT-4o", other))
+        assert alike.doubts(table(*pairs)) == [f"'{first}' and '{second}' {alike.MODELS}"]
+
+    @pytest.mark.parametrize("other", ("GPT4o", "GPT-4", "GPT-4o-mini", "GPT-04o", "openai/GPT-4o", "GPT-4o.0"))
+    def test_others_are_others(self, other: str) -> None:
+        assert alike.doubts(table(("GPT-4o", "x"), (other, "x"))) == []
+
+
+class TestItems:
+    @pytest.mark.parametrize(("a", "b"), (("7", "7.0"), ("007", "7"), ("q07", "q7"), ("Q 7", "q_7"), ("x/010", "x/10")))
+    def test_no_model_tried_both(self, a: str, b: str) -> None:
+        assert alike.doubts(table(("m", a), ("n", b))) == [f"'{a}' and '{b}' {alike.ITEMS}"]
+        assert alike.doubts(table(("m", a), ("n", a), ("n", b))) == []
+
+    @pytest.mark.parametrize(("a", "b"), (("7", "70"), ("1.05", "1.5"), ("10", "1"), ("0", "00.5"), ("a", "aa")))
+    def test_others_are_others(self, a: str, b: str) -> None:
+        assert alike.doubts(table(("m", a), ("n", b))) == []
+
+    def test_how_many_there_are(self) -> None:
+        one = [("m", str(k)) for k in range(1, 4)] + [("m", "x")]
+        other = [("n", f"0{k}") for k in range(1, 4)] + [("n", "y")]
+        assert alike.doubts(table(*one, *other)) == [f"'01' and '1' (and 2 more such groups) {alike.ITEMS}"]
+
+
+class TestCommand:
+    def test_of_the_whole_and_not_of_a_part(self, sh: Shell) -> None:
+        """In the first part no model tried both items; in the second one did."""
+        (sh.folder / "a.csv").write_text("model,item,score\nm,7,1\nn,7.0,0\nN,x,1\n")
+        (sh.folder / "b.csv").write_text("model,item,score\nm,7.0,1\n")
+        said = f"bk-matrix: warning: 'N' and 'n' {alike.MODELS}"
+        part = sh("bk-matrix a.csv -o a.arrow").err.splitlines()
+        assert part == [said, f"bk-matrix: warning: '7' and '7.0' {alike.ITEMS}"]
+        one, parts = (
+            sh(c) for c in ("bk-matrix a.csv b.csv -t json", "bk-matrix -q --merge sum a.arrow b.csv -t json")
+        )
+        assert one.err.splitlines() == [said]
+        assert json.loads(one.out)["warnings"] == json.loads(parts.out)["warnings"] == [said.split("warning: ")[1]]
