@@ -59,6 +59,23 @@ class TestCases:
         path = write(tmp_path / "a.json", {"testRunData": run(case("a", metric())), "testRunLink": None})
         assert scores(attempts(path)) == {"a": [0.8]}
 
+    @pytest.mark.parametrize("total", ("metricScores", "metricsScores"))  # of 0.20, of 0.21
+    def test_before_version_1(self, tmp_path: Path, total: str) -> None:
+        old = {k: v for k, v in metric().items() if k != "name"} | {"metric": "Relevancy"}
+        one = case("a", metricsMetadata=[old])
+        del one["metricsData"]
+        path = write(tmp_path / "a.json", {"testCases": [one], "model": "gpt-z", total: []})
+        got = attempts(path)
+        assert reader(path) == "deepeval" and scores(got) == {"a": [0.8]} and got and got.model == "gpt-z"
+
+    def test_what_evaluate_returned(self, tmp_path: Path) -> None:
+        """model_dump() of its result: keys in snake case, no hyperparameters."""
+        one = {"name": "a", "success": True, "metrics_data": [metric()], "conversational": False, "input": "x"}
+        path = write(tmp_path / "a.json", {"test_results": [one], "confident_link": None})
+        got = attempts(path)
+        assert reader(path) == "deepeval" and scores(got) == {"a": [0.8]} and got and got.model is None
+        assert reader(write(path, {"test_results": [{"name": "a", "success": True}]})) is None
+
     def test_the_identifier_is_no_model(self, sh: Shell) -> None:
         write(sh.folder / "a.json", run(case("a", metric()), hyperparameters=None))
         assert "the file records no model" in sh("bk-matrix a.json", rc=2).err
@@ -77,6 +94,12 @@ class TestMetrics:
             tmp_path / "a.json", run(case("a", metric(), metric("Bias", 0.25), success=False), case("b", metric()))
         )
         assert scores(attempts(path, metric="success")) == {"a": [0.0], "b": [1.0]}
+
+    def test_metrics_of_one_name(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", run(case("a", metric("G", 1), metric("G", 0), metric())))
+        with pytest.raises(InputError, match="row 1: metric 'G' stands twice: choose another one, or success"):
+            attempts(path, metric="G")
+        assert scores(attempts(path, metric="Relevancy")) == {"a": [0.8]}
 
     def test_a_metric_that_failed(self, tmp_path: Path) -> None:
         rows = [case("a", metric(score=None, success=False, error="429"), success=False), case("b", metric(score=None))]
@@ -97,7 +120,7 @@ class TestHostile:
             (run(case("a", metric(), metric())), "row 1: metric 'Relevancy' stands twice"),
             (run(case("a") | {"metricsData": {"x": 1}}), "row 1: metrics are an object, not a list"),
             (run(case("a", metric()), hyperparameters=[1]), "hyperparameters is a list, not an object"),
-            (run(case("a")), "no metric found"),
+            (run(case("a")), "no metric found, only the verdict of a whole case: --metric success"),
             (run(), "no metric found"),
         ),
     )
