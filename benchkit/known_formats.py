@@ -15,7 +15,7 @@ TOOLS = (
     "MathArena outputs (Parquet, NDJSON) and run files (N.json, N.json.zst)",
     "SWE-bench and its variants, OpenHands (results, reports, details)",
     "LiveCodeBench graded answers (*_eval_all.json)",
-    "EvalPlus and BigCodeBench results (*eval_results.json)",
+    "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json)",
     "OpenAI evals logs (.jsonl)",
     "promptfoo results (results.json, .jsonl)",
     "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)",
@@ -29,7 +29,8 @@ TOOLS = (
     "OpenCompass results with details",
     "Aider benchmark results (.aider.results.json)",
     "BFCL scores (BFCL_*_score.json)",
-    "human-eval results (*_results.jsonl)",
+    "human-eval and HumanEval-X results (*_results.jsonl)",
+    "MultiPL-E results (*.results.json)",
 )
 """The names of the readers, in the order in which they are asked."""
 

@@ -78,6 +78,18 @@ class TestLiveCodeBench:
         assert attempts(results) is None
         assert attempts(write(tmp_path / f"{MODEL}.json", outputs)) is None
 
+    @pytest.mark.parametrize(
+        ("row", "want"),
+        [({"question_id": "1", "code_list": [""]}, "livecodebench"),
+         ({"id": "sample_1", "pred_list": [""]}, "livecodebench"),
+         ({"question_id": "1", "code_list": [""], "correct": True}, None)],
+    )  # fmt: skip
+    def test_outputs_of_other_programs_go_with_their_grades(
+        self, tmp_path: Path, row: dict[str, Any], want: str | None
+    ) -> None:
+        path = write(tmp_path / "m.json", [row])
+        assert reader(path) == want and (want is None or attempts(path) is None)
+
     def test_items_of_other_scenarios(self, tmp_path: Path) -> None:
         row = {"question_id": "1", "output_list": [""], "pred_list": [""], "graded_list": [True]}
         execution = [row | {"id": f"sample_{k}"} for k in range(2)]
@@ -172,6 +184,35 @@ class TestEvalPlus:
         survives(path, metric=data.draw(st.sampled_from(("base", "plus", None))), unscored="drop")
 
 
+class TestEvalPerf:
+    """The layout of evalplus/evalperf.py 0.3.1."""
+
+    FULL: ClassVar[dict[str, Any]] = {
+        "date": "2026-01-01 10:00", "n_samples": 2, "temperature": 1.0, "min_correct": 1, "max_profile": 1,
+        "eval": {
+            "HumanEval/0": {"task_id": "HumanEval/0", "ref": [], "dps": 90.0, "dps_norm": 80.0, "pass@1": 50.0,
+                            "n_profiled": 1, "results": [{"solution": "", "pass": True, "dps": 90.0, "profiled": True},
+                                                         {"solution": "", "pass": False, "dps": None}]},
+            "HumanEval/1": {"task_id": "HumanEval/1", "ref": [], "dps": None, "dps_norm": None, "pass@1": 0.0,
+                            "n_profiled": None, "results": [{"pass": False}, {"pass": False}]},
+        },
+    }  # fmt: skip
+
+    def test_samples_that_passed(self, tmp_path: Path) -> None:
+        found = attempts(write(tmp_path / "m_evalperf_results.json", self.FULL))
+        assert found and scores(found) == {"HumanEval/0": [1, 0], "HumanEval/1": [0, 0]}
+        assert (found.format, found.numbers) == ("evalperf", ["0", "1", "0", "1"])
+
+    def test_the_brief_results_go_with_them(self, tmp_path: Path) -> None:
+        brief = {"date": "", "summary": {}, "eval": {"HumanEval/0": {"dps": 9.0, "pass@1": 50.0, "profiled": []}}}
+        assert attempts(write(tmp_path / "a.json", brief)) is None
+
+    @settings(max_examples=50)
+    @given(st.data())
+    def test_damaged_files(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+        survives(write(tmp_path_factory.mktemp("perf") / "a.json", data.draw(damaged(self.FULL))), unscored="drop")
+
+
 class TestBigCodeBench:
     """The layout of bigcodebench/evaluate.py 0.2.5: that of EvalPlus with one status."""
 
@@ -188,6 +229,23 @@ class TestBigCodeBench:
         assert scores(found) == {"BigCodeBench/0": [1, 0], "BigCodeBench/1": [0, 1]}
         assert found and (found.format, found.numbers) == ("bigcodebench", ["0", "1", "0", "1"])
 
+    def test_the_rates_beside_it_name_model_and_task(self, sh: Shell) -> None:
+        """Of version 0.2; code completed and instructions followed are items of the same names."""
+        rates = {"pass@1": 0.5, "model": "org/m", "subset": "full", "calibrated": True, "gt_pass_rate": 1.0}
+        for split, calibrated in (("complete", True), ("instruct", True), ("instruct", False)):
+            stem = f"org--m--{split}{'_calibrated' * calibrated}"
+            write(sh.folder / f"{stem}_eval_results.json", {"date": "2026-01-01 10:00", "eval": self.TASKS})
+            about = rates | {"split": split, "calibrated": calibrated}
+            beside = write(sh.folder / f"{stem}_pass_at_k.json", about)
+            assert attempts(beside) is None
+        said = sh("bk-matrix .", rc=2).err
+        assert "several tasks (bigcodebench-complete, bigcodebench-instruct): choose one with --task" in said
+        got = json.loads(sh("bk-matrix . --task bigcodebench-instruct -t json").out)["responses"]
+        assert {r["model"] for r in got} == {"org/m (calibrated=True)", "org/m (calibrated=False)"}
+        write(beside, about | {"subset": "hard"})
+        found = attempts(sh.folder / f"{stem}_eval_results.json")
+        assert found and found.task == "bigcodebench-hard-instruct"
+
     def test_it_has_one_metric(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a_eval_results.json", {"date": "2026-01-01 10:00", "eval": self.TASKS})
         with pytest.raises(InputError, match=r"no metric 'plus' \(found: status\)"):
@@ -198,3 +256,14 @@ class TestBigCodeBench:
     def test_damaged_files(self, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
         path = tmp_path_factory.mktemp("bcb") / "a_eval_results.json"
         survives(write(path, data.draw(damaged({"date": "", "eval": self.TASKS}))), unscored="drop")
+
+
+@pytest.mark.parametrize(
+    ("row", "want"),
+    [({"task_id": "HumanEval/0", "solution": ""}, "evalplus"),
+     ({"task_id": "HumanEval/0", "completion": "", "_identifier": "a"}, "evalplus"),
+     ({"task_id": "HumanEval/0", "solution": "", "passed": True}, None)],
+)  # fmt: skip
+def test_samples_that_were_not_run_go_with_results(tmp_path: Path, row: dict[str, Any], want: str | None) -> None:
+    path = write(tmp_path / "samples.jsonl", [row, row])
+    assert reader(path) == want and (want is None or attempts(path) is None)

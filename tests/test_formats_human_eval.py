@@ -58,3 +58,11 @@ class TestResults:
 def test_damaged(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
     if isinstance(document, list):
         survives(write(tmp_path_factory.mktemp("human") / "a.jsonl", document))
+
+
+def test_humaneval_x(tmp_path: Path) -> None:
+    """As they came back: their numbers are written (codegeex/benchmark/execution.py)."""
+    rows = [{"task_id": "CPP/0", "completion_id": k, "test_code": "", "prompt": "", "generation": "", "result": "",
+             "passed": k == 2, "finish": -1, "file": ""} for k in (2, 0)]  # fmt: skip
+    found = attempts(write(tmp_path / "a_results.jsonl", rows))
+    assert found and (found.items, found.numbers, found.scores) == (["CPP/0"] * 2, ["2", "0"], [1, 0])

@@ -2,7 +2,8 @@
 
 _eval.json has results by position only, without the questions' identifiers, so it is no source by itself. Items are
 questions; in code execution, samples; in test output prediction, a question's tests. A failed run of an answer's code
-counts as wrong, as there. The model's name is the folder's; the file's name tells scenario, n and temperature.
+counts as wrong, as there. The model's name is the folder's; the file's name tells scenario, n and temperature. Outputs
+of other programs that were given to be graded (code_list, pred_list) go with it too.
 
 Source: lcb_runner/runner/main.py, lcb_runner/benchmarks, lcb_runner/utils/path_utils.py.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
+from benchkit.formats.columns import NAMES
 from benchkit.formats.fields import first, kind, members
 from benchkit.formats.native import Attempts, Document, identifier, number
 
@@ -26,8 +28,11 @@ FILE = re.compile(r"(?:Scenario\.)?(?P<scenario>[a-z]+)_(?P<n>\d+)_(?P<temperatu
 def sniff(doc: Document) -> bool:
     if doc.kind != "json" or not isinstance(doc.first, list):
         return False
-    row = first(doc)
-    return {"question_id", "output_list"} <= row.keys() or {"question_id", "graded_list"} <= row.keys() or _eval(doc)
+    keys = first(doc).keys()
+    outputs = bool(
+        {"question_id", "id"} & keys and {"code_list", "pred_list"} & keys and not set(NAMES["score"]) & keys
+    )
+    return {"question_id", "output_list"} <= keys or {"question_id", "graded_list"} <= keys or outputs or _eval(doc)
 
 
 def _eval(doc: Document) -> bool:

@@ -20,6 +20,7 @@ from benchkit.formats import (
     livecodebench,
     lm_eval,
     matharena,
+    multipl_e,
     openai_evals,
     opencompass,
     promptfoo,
@@ -51,6 +52,7 @@ MODULES = (
     aider,
     bfcl,
     human_eval,
+    multipl_e,
 )
 READERS: tuple[Reader, ...] = tuple(cast(Reader, module) for module in MODULES)
 
