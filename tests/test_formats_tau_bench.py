@@ -88,17 +88,35 @@ class TestSimulations:
         assert got and (got.errors, got.scores) == ([False, False], [0.0, None])
 
     def test_a_file_a_simulation_is_read_by_its_index(self, sh: Shell) -> None:
-        index = [{"id": f"s{k}", "task_id": "0", "trial": k, "reward": float(k), "termination_reason": "agent_stop"}
+        index = [{"id": f"s0{k}", "task_id": "0", "trial": k, "reward": float(k), "termination_reason": "agent_stop"}
                  for k in range(2)]  # fmt: skip
         run = {k: v for k, v in RUN.items() if k != "simulations"} | {"simulation_index": index}
         write(sh.folder / "results.json", run)
-        one = write(sh.folder / "simulations" / "s0.json", simulation(trial=0, reward=0.0))
+        one = write(sh.folder / "simulations" / "s00.json", simulation(trial=0, reward=0.0))
         assert reader(one) == "tau_bench" and attempts(one) is None
         got = json.loads(sh("bk-matrix . -t json").out)["responses"]
         assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == [("gpt-x", "0", 2, 1)]
         (sh.folder / "results.json").unlink()
         alone = attempts(one)
         assert scores(alone) == {"0": [0.0]} and alone and alone.folder == str(sh.folder)
+
+    @pytest.mark.parametrize("index", (None, [{"id": "s00", "task_id": "0", "trial": 0, "reward": 0.0}]))
+    def test_a_file_a_simulation_that_is_in_no_index(self, sh: Shell, index: Any) -> None:
+        """An early version wrote none; the run above them says the model and the task."""
+        run = {k: v for k, v in RUN.items() if k != "simulations"} | ({"simulation_index": index} if index else {})
+        write(sh.folder / "results.json", run)
+        for trial in range(2):
+            write(sh.folder / "simulations" / f"s0{trial}.json", simulation(trial=trial, reward=float(trial)))
+        got = json.loads(sh("bk-matrix . -t json").out)
+        assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got["responses"]] == [
+            ("gpt-x", "0", 2, 1)
+        ]
+        assert {s["task"] for s in got["sources"]} == {"retail"}
+
+    def test_results_of_others_above_a_simulation(self, tmp_path: Path) -> None:
+        write(tmp_path / "results.json", {"results": {}})
+        one = write(tmp_path / "runs" / "a.json", simulation())
+        assert scores(attempts(one)) == {"0": [1.0]}
 
 
 class TestHostile:

@@ -1,4 +1,6 @@
-"""tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each beside an index.
+"""tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each below results.json.
+
+There results.json holds an index of them, with their rewards; in an early version it did not.
 
 tau-bench records no model, nor does a list of tau2-bench's simulations alone. Arguments of a model may hold keys of an
 interface: only settings of the generation are kept.
@@ -34,8 +36,12 @@ def sniff(doc: Document) -> bool:
 def _is_run(value: dict[str, Any]) -> bool:
     runs = value.get("simulations") or value.get("simulation_index")
     if not isinstance(runs, list) or not runs:
-        return "simulations" in value and {"info", "tasks"} <= value.keys()
+        return "agent_info" in _info(value) and isinstance(value.get("tasks"), list)
     return isinstance(runs[0], dict) and {"task_id", "trial"} <= runs[0].keys()
+
+
+def _info(run: dict[str, Any]) -> dict[str, Any]:
+    return run["info"] if isinstance(run.get("info"), dict) else {}
 
 
 def _is_simulation(value: dict[str, Any]) -> bool:
@@ -48,20 +54,34 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             return _simulations(Attempts("tau2-bench"), doc.first, indexed=False)
         return _rewards(doc.first)
     if not _is_run(doc.first):
-        index = os.path.join(os.path.dirname(doc.path or ""), os.pardir, "results.json")
-        if doc.path is not None and os.path.isfile(index):  # holds the rewards of all, and the model
-            return None
-        out = _simulations(Attempts("tau2-bench"), [doc.first], indexed=False)
-        run, inside = os.path.split(os.path.dirname(os.path.abspath(doc.path or "")))
-        out.folder = run if inside == "simulations" else None
-        return out
-    info = inner(doc.first, "info")
+        return _single(doc, choices)
+    out = _of_run(doc.first, choices)
+    runs = doc.first.get("simulations") or doc.first.get("simulation_index")
+    if not runs and "simulations" not in doc.first:  # a file each, and no index
+        return None
+    return _simulations(out, runs or [], indexed=not doc.first.get("simulations"))
+
+
+def _single(doc: Document, choices: Choices) -> Attempts | None:
+    """A simulation's own file, of the run above its folder: None where the index there holds its reward."""
+    above = doc.sibling(os.path.join(os.pardir, "results.json"))
+    run = above if isinstance(above, dict) and _is_run(above) else {}
+    index = run.get("simulations") or run.get("simulation_index") or []
+    if any(isinstance(one, dict) and one.get("id") == doc.first["id"] for one in index):
+        return None
+    out = _of_run(run, choices)
+    folder, inside = os.path.split(os.path.dirname(os.path.abspath(doc.path or "")))
+    out.folder = folder if inside == "simulations" else None
+    return _simulations(out, [doc.first], indexed=False)
+
+
+def _of_run(run: dict[str, Any], choices: Choices) -> Attempts:
+    info = inner(run, "info")
     agent = inner(info, "agent_info")
     model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model")
     out = Attempts("tau2-bench", model, _settings(agent, inner(info, "user_info")))
     out.of_task(text(inner(info, "environment_info"), "domain_name"), choices)
-    runs = doc.first.get("simulations") or doc.first.get("simulation_index") or []
-    return _simulations(out, runs, indexed=not doc.first.get("simulations"))
+    return out
 
 
 def _rewards(rows: list[Any]) -> Attempts:
