@@ -151,6 +151,27 @@ class TestLayouts:
         found = attempts(path)
         assert found and (found.model, found.task, scores(found)) == ("org/m", "arc_easy", {"0": [1], "1": [0]})
 
+    def test_the_results_of_another_model_do_not_name_this_one(self, tmp_path: Path) -> None:
+        """Before 0.4.3 a second run in a folder overwrites results.json."""
+        for model in ("b", "a_b", "a"):
+            path = write(tmp_path / f"pretrained__org__{model}_easy.jsonl", [row(0, None, names=False, acc=1.0)])
+            arguments = {"model_args": f"pretrained=org/{model}"}
+            write(tmp_path / "results.json", results(None, config=arguments, configs={"easy": {}}))
+            found = attempts(path)
+            assert found and found.model == f"org/{model}"
+        for other in ("b", "a_b"):
+            found = attempts(tmp_path / f"pretrained__org__{other}_easy.jsonl")
+            assert found and found.model is None
+
+    def test_results_of_an_output_path_that_is_a_file(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "pretrained__org__a_easy.jsonl", [row(0, None, names=False, acc=1.0)])
+        write(tmp_path / "mine.json", results(None, config={"model_args": "pretrained=org/a"}, configs={"easy": {}}))
+        found = attempts(path)
+        assert found and (found.model, found.task) == ("org/a", "easy")
+        write(tmp_path / "mine.json", {"model_name": "org/b"})
+        found = attempts(path)
+        assert found and found.model is None
+
     def test_samples_within_the_results(self, tmp_path: Path) -> None:
         whole = results("org/m", samples={"gsm8k": [row(0, acc=1.0)]})
         found = attempts(write(tmp_path / "a.json", whole))
@@ -185,6 +206,16 @@ class TestLayouts:
         write(tmp_path / "20260121_034418_results.json", results("org/m"))
         found = attempts(path)
         assert found and (found.model, found.task, scores(found)) == ("org/m", "mme", {"0": [1], "1": [0]})
+
+    def test_lmms_eval_before_0_3(self, tmp_path: Path) -> None:
+        logs = [row(n, None, names=False, acc=v, sub={"pred": "A"}) for n, v in ((0, 1.0), (1, 0.0))]
+        whole = {"args": {"model": "llava", "model_args": "pretrained=org/m"}, "model_configs": {"task": "mme"},
+                 "logs": logs, "time": "0101_0000"}  # fmt: skip
+        path = write(tmp_path / "mme.json", whole)
+        found = attempts(path)
+        assert reader(path) == "lm_eval" and found
+        assert (found.model, found.task, found.settings) == ("org/m", "mme", "results of 0101_0000")
+        assert scores(found) == {"0": [1], "1": [0]}
 
 
 @given(damaged([row(0, "a", acc=1.0, f1=[1, 0]), row(0, "b", acc="True", f1=[1, 0])]))

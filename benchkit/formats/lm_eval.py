@@ -2,8 +2,9 @@
 
 lmms-eval writes nearly the same. Files are called samples_<task>_<stamp>.jsonl beside results_<stamp>.json (with
 --output_path FILE.json, FILE_<stamp>.json); before 0.4.3 <arguments>_<task>.jsonl, which holds a list, beside
-results.json; in lmms-eval <stamp>_samples_<task>.jsonl beside <stamp>_results.json. The Open LLM Leaderboard publishes
-them as Parquet too.
+results.json (or FILE.json), which the next model's run in the folder overwrites; in lmms-eval
+<stamp>_samples_<task>.jsonl beside <stamp>_results.json, before 0.3 <task>.json with the arguments and the `logs`. The
+Open LLM Leaderboard publishes them as Parquet too.
 
 Before 0.4.8 samples don't name their filter: those of one document stand in the order of the filters of the task's
 configuration, which is in the results. Numbers and flags of NumPy stood as texts then. A metric that is a list, or an
@@ -37,15 +38,17 @@ OWN = {
 HARNESS = {"doc_id", "doc", "resps", "filtered_resps"}
 LMMS = {"doc_id", "target", "filtered_resps", "doc_hash"}
 RESULTS = {"results", "configs", "versions"}
+LOGS = {"args", "model_configs", "logs"}
 PACKED = r"(?:\.gz|\.zst)*$"
 FILE = re.compile(rf"samples_(?P<task>.+)_(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T[\d.:-]+)\.jsonl?{PACKED}")
 LMMS_FILE = re.compile(rf"(?P<stamp>\d{{8}}_\d{{6}})_samples_(?P<task>.+)\.jsonl?{PACKED}")
 ARGUMENTS = ("peft", "delta", "pretrained", "model", "path", "engine")  # that name a model, in the harness's order
+SANITISED = re.compile(rf"(?:^|,)(?:{'|'.join(ARGUMENTS)})__")  # in the file's name before 0.4.3
 
 
 def sniff(doc: Document) -> bool:
     if doc.kind == "json" and isinstance(doc.first, dict):
-        return doc.first.keys() >= RESULTS or _is_sample(doc.first)
+        return doc.first.keys() >= RESULTS or doc.first.keys() >= LOGS or _is_sample(doc.first)
     if doc.kind == "parquet":
         return set(doc.columns) >= HARNESS
     return doc.kind in ("json", "ndjson") and _is_sample(_first(doc))
@@ -61,6 +64,8 @@ def _is_sample(row: Any) -> bool:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     if doc.kind == "json" and isinstance(doc.first, dict) and not _is_sample(doc.first):
+        if doc.first.keys() >= LOGS:
+            return _logs(doc, choices)
         if not doc.first.get("samples"):
             return None
         return _whole(doc.first, choices)
@@ -106,6 +111,16 @@ def _whole(results: dict[str, Any], choices: Choices) -> Attempts:
     out = Attempts("lm-eval samples", _model(results))
     out.of_task(task, choices)
     return _samples(out, _checked(rows), inner(results, "configs").get(task), choices)
+
+
+def _logs(doc: Document, choices: Choices) -> Attempts:
+    """The file of a task of lmms-eval before 0.3."""
+    config = inner(doc.first, "model_configs")
+    time = text(doc.first, "time")
+    model = _model({"config": {"model_args": inner(doc.first, "args").get("model_args")}})
+    out = Attempts("lm-eval samples", model, f"results of {time}" if time else None)
+    out.of_task(text(config, "task"), choices)
+    return _samples(out, _checked(doc.first["logs"]), config, choices)
 
 
 def _samples(out: Attempts, rows: list[tuple[int, dict[str, Any]]], config: Any, choices: Choices) -> Attempts:
@@ -175,7 +190,10 @@ def _score(value: Any, metric: str, line: int) -> float | None:
 
 
 def _results(doc: Document, stamp: str | None) -> dict[str, Any]:
-    """The results of the same stamp, else those beside the samples where all are of one model; {} without."""
+    """The results of the same stamp, else those beside the samples where all are of one model; {} without.
+
+    Where the samples' name has the arguments of the model, these must be the results'.
+    """
     beside = [n for n in doc.siblings("", ".json") if not n.startswith("samples_") and "_samples_" not in n]
     same = [n for n in beside if stamp and n in (f"results_{stamp}.json", f"{stamp}_results.json")]
     same = same or [n for n in beside if stamp and n.endswith(f"_{stamp}.json")]
@@ -186,7 +204,19 @@ def _results(doc: Document, stamp: str | None) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise InputError("no object", where=os.path.join(os.path.dirname(doc.path or ""), name))
         found.append(value)
+    if not same and not stamp and len(beside) == 1:  # --output_path FILE.json
+        value = doc.sibling(beside[0])
+        found += [value] if isinstance(value, dict) and value.keys() >= RESULTS else []
+    stem = os.path.basename(doc.path or "").split(".json")[0]
+    if not stamp and SANITISED.search(stem):
+        found = [f for f in found if any(stem == f"{_sanitised(f)}_{task}" for task in inner(f, "configs"))]
     return found[0] if found and len({_model(f) for f in found}) == 1 else {}
+
+
+def _sanitised(results: dict[str, Any]) -> str | None:
+    """The arguments of the model as the names of files have them."""
+    arguments = inner(results, "config").get("model_args")
+    return re.sub("/|=", "__", arguments) if isinstance(arguments, str) else None
 
 
 def _model(results: dict[str, Any]) -> str | None:
