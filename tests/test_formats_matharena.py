@@ -120,6 +120,22 @@ class TestRuns:
         with pytest.raises(InputError, match="idx is 3, but the file is of problem 9"):
             attempts(write(tmp_path / "9.json", RUN))
 
+    def test_proofs(self, tmp_path: Path) -> None:
+        """`correct` is the mean of the judges, which are a list each; before they were averaged one must be chosen."""
+        judges = [[{"points": p, "max_points": 7} if p is not None else None for p in given]
+                  for given in ((7, 0, None), (3.5, 0, 7))]  # fmt: skip
+        path = write(tmp_path / "3.json", RUN | {"judgment": judges, "correct": [0.75, 0, 1.0]})
+        assert scores(attempts(path)) == {"3": [0.75, 0.0, 1.0]}
+        assert scores(attempts(path, scorer="judge_1")) == {"3": [1.0, 0.0, None]}
+        with pytest.raises(InputError, match=r"no scorer 'x' \(found: correct, judge_1, judge_2\)"):
+            attempts(path, scorer="x")
+        path = write(path, RUN | {"judgment": judges, "correct": ["TODO Grading"] * 3})
+        with pytest.raises(InputError, match=r"several scorers \(judge_1, judge_2\): choose one with --scorer"):
+            attempts(path)
+        assert scores(attempts(path, scorer="judge_2")) == {"3": [0.5, 0.0, 1.0]}
+        path = write(path, RUN | {"judgment": judges[1:], "correct": ["TODO Grading"] * 3})
+        assert scores(attempts(path)) == {"3": [0.5, 0.0, 1.0]}
+
     def test_answers_without_a_grade_are_not_scored(self, tmp_path: Path) -> None:
         assert scores(attempts(write(tmp_path / "a.json", RUN | {"correct": [True]}))) == {"3": [1.0, None, None]}
         with pytest.raises(InputError, match="4 grades for 3 answers"):

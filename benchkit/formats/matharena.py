@@ -1,7 +1,8 @@
 """MathArena: published outputs (Parquet, or NDJSON as saved locally) and the run files of one model and problem.
 
 Of outputs only the columns of models, problems, attempts and scores are read; the messages are most of the bytes.
-Competitions with proofs have points by judge instead of `correct`: the score is points / max_points of one judge.
+Competitions with proofs have points by judge instead of `correct`: the score is points / max_points of one judge. Their
+run files have both, where `correct` is the mean of the judges; it is what counts there, unless nobody averaged them.
 A run file records no model; its problem is the file's name, as in MathArena, since `idx` was one too low for a time.
 
 Source: scripts/curation/upload_outputs.py, scripts/judge/judge.py, src/matharena/runs.py of MathArena.
@@ -37,10 +38,10 @@ def sniff(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    return _run(doc) if doc.kind == "json" else _outputs(doc, choices)
+    return _run(doc, choices) if doc.kind == "json" else _outputs(doc, choices)
 
 
-def _run(doc: Document) -> Attempts:
+def _run(doc: Document, choices: Choices) -> Attempts:
     out = Attempts("matharena run")
     row = doc.first
     correct, answers = row["correct"], row["answers"]
@@ -49,11 +50,37 @@ def _run(doc: Document) -> Attempts:
             raise InputError(f"{name} is {kind(value)}, not a list")
     if len(correct) > len(answers):
         raise InputError(f"{len(correct)} grades for {len(answers)} answers")
+    judges = _judges(row.get("judgment"))
+    graded = any(c is not None and c != UNGRADED for c in correct)
+    scorers = [*(["correct"] if graded or not judges else []), *judges]
+    default = "correct" if "correct" in scorers else None
+    scorer = choose(choices.scorer or default, scorers, "--scorer", "scorer")
+    if scorer != "correct":
+        correct = [_share(one, "points", "max_points", k) for k, one in enumerate(judges[scorer], 1)]
     item = _problem(doc)
     for k in range(len(answers)):
         score = _score(correct[k], "correct", k + 1) if k < len(correct) else None
         out.add(item, score, attempt=k, line=k + 1)
     return out
+
+
+def _judges(judgment: Any) -> dict[str, list[dict[str, Any]]]:
+    """Judge -> its judgment of each answer, {} where it gave none. Without judges the list is of answers, all null."""
+    slots = judgment if isinstance(judgment, list) else []
+    found = {f"judge_{n}": [one if isinstance(one, dict) else {} for one in slot]
+             for n, slot in enumerate(slots, 1) if isinstance(slot, list)}  # fmt: skip
+    return {judge: given for judge, given in found.items() if any("points" in one for one in given)}
+
+
+def _share(row: dict[str, Any], points: str, most: str, line: int) -> float | None:
+    """The share of the points that a judge gave, None where it gave none."""
+    score = _score(row.get(points), points, line)
+    if score is None:
+        return None
+    limit = number(row.get(most), most, line)
+    if not limit or not limit > 0:
+        raise InputError(f"row {line}: {most} is no positive number")
+    return score / limit
 
 
 def _problem(doc: Document) -> str:
@@ -84,12 +111,7 @@ def _outputs(doc: Document, choices: Choices) -> Attempts:
     for n, row in rows:
         model, config = row["model_name"], row.get("model_config")
         name = f"{model} ({config})" if model and config and len(configs[model]) > 1 else model
-        score = _score(row.get(scores[0]), scores[0], n)
-        if len(scores) == 2 and score is not None:
-            most = number(row.get(scores[1]), scores[1], n)
-            if not most or not most > 0:
-                raise InputError(f"row {n}: {scores[1]} is no positive number")
-            score /= most
+        score = _share(row, scores[0], scores[1], n) if len(scores) == 2 else _score(row.get(scores[0]), scores[0], n)
         out.add(row.get("problem_idx"), score, attempt=row.get("idx_answer"), model=name, line=n)
     return out
 
