@@ -62,6 +62,24 @@ class TestRead:
         alone = write(tmp_path / "b.jsonl", rows[:1])
         assert scores(attempts(alone)) == scores(attempts(alone, metric="gsm8k")) == {"gsm8k_1": [1.0]}
 
+    def test_a_failed_sample_belongs_to_every_result(self, tmp_path: Path) -> None:
+        """As the converter of Inspect logs writes it: a line a metric, and one without a result."""
+        rows = [sample(r, evaluation_result_id=m) for r in "ab" for m in ("acc", "f1")]
+        rows += [sample("c", 0.0, evaluation_result_id=None, error="x")]
+        path = write(tmp_path / "a.jsonl", rows)
+        with pytest.raises(InputError, match=r"several metrics \(gsm8k:acc, gsm8k:f1\)"):
+            attempts(path)
+        for metric, name in (("gsm8k:acc", path), ("gsm8k", write(tmp_path / "b.jsonl", rows[::2]))):
+            got = attempts(name, metric=metric)
+            assert got and (got.items, got.errors) == (["a", "b", "c"], [False, False, True])
+        got = attempts(tmp_path / "b.jsonl", metric="gsm8k:acc")  # the same choice for files with more results
+        assert got and got.items == ["a", "b", "c"]
+        unscored = [*rows, sample("d", 0.0, evaluation_result_id=None)]
+        with pytest.raises(InputError, match=r"several metrics \(gsm8k:acc, gsm8k:f1, gsm8k:none\)"):
+            attempts(write(tmp_path / "c.jsonl", unscored))
+        failed = attempts(write(tmp_path / "d.jsonl", rows[-1:]))
+        assert failed and failed.errors == [True]
+
     def test_errors(self, sh: Shell) -> None:
         write(sh.folder / "a.jsonl", [sample(), sample("b", 0.0, error="timeout")])
         assert "1 of 2 attempts ended in an error (the first in row 2)" in sh("bk-matrix a.jsonl", rc=2).err

@@ -1,6 +1,7 @@
 """Samples in the schema of Every Eval Ever: a line a sample and metric.
 
-An evaluation's name does not tell its metrics apart where it has several; the identifier of the result does.
+An evaluation's name does not tell its metrics apart where it has several; the identifier of the result does. A sample
+that failed before it was scored names no result: it belongs to all of its evaluation.
 
 Source: every_eval_ever/instance_level_types.py, every_eval_ever/converters.
 """
@@ -45,8 +46,10 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     samples = [_sample(n, row, runs) for n, row in records(doc)]
     samples = of_wanted(samples, [s.name for s in samples], choices)
     labels = _labels(samples)
-    chosen = choose(choices.metric, sorted(set(labels.values())), "--metric", "metric")
-    kept = [s for s in samples if labels[s.name, s.result] == chosen]
+    wanted = choices.metric and {f"{name}:{r}": label for (name, r), label in labels.items()}.get(choices.metric)
+    chosen = choose(wanted or choices.metric, sorted(set(labels.values())), "--metric", "metric")
+    names = {name for (name, _), label in labels.items() if label == chosen}
+    kept = [s for s in samples if labels.get((s.name, s.result)) == chosen or (s.name in names and _of_all(s, labels))]
     out = Attempts("every eval ever", settings=runs.pop() if len(runs) == 1 else None)
     out.of_task(kept[0].name, choices)
     for s in kept:
@@ -70,11 +73,20 @@ def _sample(line: int, row: dict[str, Any], runs: set[str]) -> _Sample:
     )
 
 
+def _of_all(sample: _Sample, labels: dict[tuple[str, str | None], str]) -> bool:
+    """Whether a sample belongs to every result of its evaluation."""
+    return (sample.name, sample.result) not in labels
+
+
 def _labels(samples: list[_Sample]) -> dict[tuple[str, str | None], str]:
-    """(evaluation, result) -> what --metric calls it: the evaluation, with the result where it has several."""
+    """(evaluation, result) -> what --metric calls it: the evaluation, with the result where it has several.
+
+    Failed samples without a result have no label where others of the evaluation have one.
+    """
     results: dict[str, dict[str | None, None]] = {}
-    for s in samples:
-        results.setdefault(s.name, {})[s.result] = None
+    for s in sorted(samples, key=lambda s: s.failed and s.result is None):
+        if s.name not in results or not (s.failed and s.result is None):
+            results.setdefault(s.name, {})[s.result] = None
     return {
         (name, result): name if len(found) == 1 else f"{name}:{result or 'none'}"
         for name, found in results.items()
