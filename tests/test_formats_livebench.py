@@ -72,6 +72,22 @@ class TestRead:
             path = write(tmp_path / name, document)
             assert reader(path) == "livebench" and scores(attempts(path)) == {"q1": [1.0]}
 
+    def test_files_around_the_judgments(self, sh: Shell) -> None:
+        folder = sh.folder / "live_bench" / "simplify"
+        strict = {"follow_all_instructions": False, "follow_instruction_list": [False], "instruction_id_list": ["a"],
+                  "prompt": "", "question_id": "q1", "response": ""}  # fmt: skip
+        alone = write(folder / "other" / "m_strict.jsonl", [strict] * 2)
+        assert reader(alone) is None
+        alone.unlink()
+        write(folder / "model_judgment" / "ground_truth_judgment.jsonl", [row(), row("q2", 0)])
+        write(folder / "model_judgment" / "m_strict.jsonl", [strict] * 2)
+        question = {"question_id": "q1", "category": "math", "task": "simplify", "turns": ["?"], "ground_truth": "1"}
+        write(folder / "question.jsonl", [question, question | {"question_id": "q2"}])
+        answer = {"question_id": "q1", "answer_id": "x", "model_id": "m", "choices": [], "tstamp": 1.0}
+        write(folder / "model_answer" / "m.jsonl", [answer, answer | {"question_id": "q2"}])
+        got = sh("bk-matrix live_bench --to csv")
+        assert got.out.splitlines()[1:] == ["m,q1,1,1,", "m,q2,1,0,"] and not got.err
+
 
 class TestHostile:
     @pytest.mark.parametrize(

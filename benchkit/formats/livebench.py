@@ -1,8 +1,10 @@
 """Judgments of LiveBench, as lines or as Parquet. Grading again appends: of a question and a model the latest counts.
 
-A score is from 0 to 1, or -1 where there is none.
+A score is from 0 to 1, or -1 where there is none. Questions, answers and the verdicts on single instructions, which lie
+in the folders around the judgments, are no results by themselves.
 
-Source: livebench/gen_ground_truth_judgment.py, livebench/show_livebench_result.py.
+Source: livebench/gen_ground_truth_judgment.py, livebench/show_livebench_result.py,
+livebench/process_results/instruction_following/utils.py.
 """
 
 from __future__ import annotations
@@ -21,13 +23,26 @@ FINE = {None, "ok", "success", "completed"}  # of eval_status
 UNSCORED = -1
 NEEDED = ("question_id", "model", "score", "tstamp", "category")
 STATUS = ("eval_status", "error", "error_msg")
+AROUND = (
+    {"question_id", "category", "task", "turns"},  # question.jsonl
+    {"question_id", "answer_id", "model_id", "choices"},  # model_answer/MODEL.jsonl
+)
+STRICT = {"question_id", "follow_all_instructions", "instruction_id_list"}  # model_judgment/MODEL_strict.jsonl
 
 
 def sniff(doc: Document) -> bool:
+    keys = first(doc).keys()
+    beside = keys >= STRICT and bool(doc.siblings("ground_truth_judgment", ".jsonl"))
+    return _is_judgment(doc) or beside or any(keys >= names for names in AROUND)
+
+
+def _is_judgment(doc: Document) -> bool:
     return set(NEEDED) <= (set(doc.columns) if doc.kind == "parquet" else first(doc).keys())
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    if not _is_judgment(doc):
+        return None
     out = Attempts("livebench")
     last: dict[tuple[str, str], tuple[float, float | None, bool, int]] = {}
     count = 0
