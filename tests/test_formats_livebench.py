@@ -86,7 +86,7 @@ class TestRead:
         answer = {"question_id": "q1", "answer_id": "x", "model_id": "m", "choices": [], "tstamp": 1.0}
         write(folder / "model_answer" / "m.jsonl", [answer, answer | {"question_id": "q2"}])
         got = sh("bk-matrix live_bench --to csv")
-        assert got.out.splitlines()[1:] == ["m,q1,1,1,", "m,q2,1,0,"] and not got.err
+        assert got.out.splitlines()[1:] == [b"m,q1,1,1,", b"m,q2,1,0,"] and not got.err
 
 
 class TestHostile:
