@@ -257,3 +257,19 @@ def test_a_run_of_terminal_bench_that_did_not_end(tmp_path: Path, about: dict[st
     assert got and got.unfinished is None
     got = attempts(write(tmp_path / "run" / "results.json", {"results": [old()]}))
     assert got and got.unfinished == said
+
+
+@pytest.mark.parametrize(
+    ("trial_file", "inside"),
+    [("result.json", "agent/episode-0"), ("result.json", "steps/one/agent"), ("results.json", "agent-logs")],
+)
+def test_what_the_agent_left_goes_with_the_trial(tmp_path: Path, trial_file: str, inside: str) -> None:
+    """Calls that were logged have a model, and were wide tables with errors; other folders are the user's."""
+    log = {"model": "gpt-x", "messages": [], "optional_params": {}}
+    write(tmp_path / "hello__a" / trial_file, trial() if trial_file == "result.json" else old())
+    for name, document in (("debug.json", log), ("a.jsonl", [log, log]), ("b.json", ["x"])):
+        path = write(tmp_path / "hello__a" / inside / name, document)
+        assert reader(path) == "harbor" and attempts(path) is None
+    assert reader(write(tmp_path / "hello__a" / "mine" / "debug.json", log)) is None
+    write(tmp_path / "mine" / trial_file, {"total": 1})
+    assert reader(write(tmp_path / "mine" / inside / "debug.json", log)) is None

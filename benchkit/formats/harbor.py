@@ -1,15 +1,17 @@
 """Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run).
 
 The result.json of a job holds its trials only in some versions; it is read where their own files are not there. A trial
-that grades another one again has that one's name as an attempt: read with it, it is the same attempt twice.
+that grades another one again has that one's name as an attempt: read with it, it is the same attempt twice. What lies
+in a trial's folder for its agent and its tests (logs of calls, trajectories, artifacts) goes with the trial.
 
-Source: harbor/models/trial/{result,config,error_policy}.py, harbor/models/job/result.py;
-terminal_bench/harness/models.py, terminal_bench/agents/failure_mode.py.
+Source: harbor/models/trial/{result,config,paths,error_policy}.py, harbor/models/job/result.py;
+terminal_bench/harness/models.py, terminal_bench/agents/failure_mode.py, terminal_bench/handlers/trial_handler.py.
 """
 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any
 
 from benchkit.errors import InputError
@@ -34,13 +36,42 @@ BESIDE = (
     {"n_total_trials", "stats"}, {"job_name", "jobs_dir"}, {"trial_name", "trials_dir"},  # of a job, and of a trial
     {"run_id", "dataset_path", "agent_name"},  # the run of Terminal-Bench
 )  # fmt: skip
+WITHIN = {
+    "result.json": {"agent", "user-agent", "verifier", "artifacts", "steps"},
+    "results.json": {"agent-logs", "sessions", "panes"},
+}
+"""The file of a trial, and the folders beside it that are its agent's and its tests'."""
 
 
 def sniff(doc: Document) -> bool:
-    if doc.kind != "json" or not isinstance(doc.first, dict):
+    return _is_own(doc.first if doc.kind == "json" else None) or _within_trial(doc.path)
+
+
+def _is_own(value: Any) -> bool:
+    """Whether it is a file that the harness itself writes."""
+    if not isinstance(value, dict):
         return False
-    value = doc.first
     return _is_trial(value) or _is_run(value) or _is_old_trial(value) or any(k <= value.keys() for k in BESIDE)
+
+
+def _within_trial(path: str | None) -> bool:
+    folder = os.path.dirname(os.path.abspath(path)) if path else os.sep
+    while folder != os.path.dirname(folder):
+        above, inside = os.path.split(folder)
+        if any(inside in names and _holds_trial(os.path.join(above, name)) for name, names in WITHIN.items()):
+            return True
+        folder = above
+    return False
+
+
+@lru_cache(maxsize=256)
+def _holds_trial(path: str) -> bool:
+    """Whether a file is there and is a trial's; an agent may leave hundreds beside it."""
+    try:
+        value = Document(path, "json", None, None).sibling(path)
+    except InputError:
+        return False
+    return isinstance(value, dict) and (_is_trial(value) or _is_old_trial(value))
 
 
 def _is_trial(value: dict[str, Any]) -> bool:
@@ -61,6 +92,8 @@ def _is_run(value: dict[str, Any]) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    if not _is_own(doc.first if doc.kind == "json" else None):
+        return None
     value = first(doc)
     folder = "" if doc.path is None else os.path.dirname(os.path.abspath(doc.path))
     if _is_trial(value):
