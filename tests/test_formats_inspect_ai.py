@@ -71,6 +71,13 @@ class TestSamples:
             "reasoning_effort=high, temperature=0.5, solver=system_message+generate"
         )
 
+    def test_models_in_roles(self, tmp_path: Path) -> None:
+        """none/none is no model: the task asked for its models by their roles."""
+        roles = {"grader": {"model": "g"}, "red": [{"model": "a"}, {"model": "b"}], "odd": None}
+        about = HEADER["eval"] | {"model": "none/none", "model_generate_config": {}, "model_roles": roles}
+        found = attempts(write(tmp_path / "a.json", log([sample(1, "C")], eval=about)))
+        assert found is not None and (found.model, found.settings) == (None, "grader=g, red=a+b")
+
     def test_nan_and_null_are_no_score(self, tmp_path: Path) -> None:
         found = attempts(write(tmp_path / "a.json", log([sample(1, float("nan")), sample(2, "C"), sample(3)])))
         assert scores(found) == {"1": [None], "2": [1], "3": [None]}

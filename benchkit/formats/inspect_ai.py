@@ -28,6 +28,7 @@ NAME = "Inspect AI logs (.eval, .json)"
 
 LOG = ({"version", "eval", "plan"}, {"status", "eval", "plan"})  # the version is lost where defaults are left out
 SECRET = re.compile("key|token(?!s)|secret|password|auth|credential|url", re.IGNORECASE)  # never part of a name
+NO_MODEL = "none/none"  # of a task that names its models by their roles, or runs an agent of its own
 SET = {"eval_set_id", "tasks"}  # eval-set.json
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}  # as Inspect's value_to_float
@@ -58,7 +59,8 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     about = log.get("eval")
     if not isinstance(about, dict):
         raise InputError("a log without its eval and samples")
-    out = Attempts("inspect", text(about, "model"), _settings(about, log.get("plan")))
+    model = text(about, "model")
+    out = Attempts("inspect", None if model == NO_MODEL else model, _settings(about, log.get("plan")))
     out.of_task(text(about, "task"), choices)
     samples = log.get("samples") or [] if doc.kind == "json" else _summaries(doc.first, log)
     if not isinstance(samples, list):
@@ -253,12 +255,20 @@ def _score(value: Any, sample: dict[str, Any]) -> float | None:
 
 
 def _settings(about: dict[str, Any], plan: Any) -> str | None:
-    """What may tell two runs of a model apart: generation settings, arguments of the model, and solvers."""
+    """What may tell two runs of a model apart: generation settings, its arguments, models in roles, and solvers."""
     config, args = inner(about, "model_generate_config"), inner(about, "model_args")
     wanted = ("reasoning_effort", "reasoning_tokens", "temperature", "max_tokens", "top_p", "seed")
     parts = [f"{k}={config[k]}" for k in wanted if config.get(k) is not None]
     parts += [f"{k}={v}" for k, v in sorted(args.items()) if isinstance(v, str | int | float) and not SECRET.search(k)]
+    roles = inner(about, "model_roles")
+    parts += [f"{role}={'+'.join(found)}" for role, value in sorted(roles.items()) if (found := _models(value))]
     steps = plan.get("steps") if isinstance(plan, dict) else None
     solvers = [x.get("solver") for x in steps if isinstance(x, dict)] if isinstance(steps, list) else []
     parts += [f"solver={'+'.join(str(x) for x in solvers)}"] if solvers else []
     return ", ".join(parts) or None
+
+
+def _models(value: Any) -> list[str]:
+    """The models of a role, which is one configuration or a list of them."""
+    configs = value if isinstance(value, list) else [value]
+    return [str(c["model"]) for c in configs if isinstance(c, dict) and c.get("model")]
