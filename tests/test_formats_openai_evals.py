@@ -73,6 +73,12 @@ class TestScores:
             assert scores(attempts(path, metric=metric)) == {"arith.dev.0": [1.0], "arith.dev.1": [0.0]}
         assert scores(attempts(path, metric="f1")) == {"arith.dev.0": [0.25], "arith.dev.1": [0.25]}
 
+    def test_a_run_without_a_final_report_did_not_end(self, sh: Shell) -> None:
+        found = attempts(write(sh.folder / "a.jsonl", LOG))
+        assert found and found.unfinished is None
+        write(sh.folder / "b.jsonl", [row for row in LOG if "final_report" not in row])
+        assert "1 run did not end: b.jsonl (no final report, 2 samples)" in sh("bk-matrix b.jsonl -t csv").err
+
     def test_samples_without_a_score(self, sh: Shell) -> None:
         rows = [
             *LOG,

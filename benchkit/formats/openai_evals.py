@@ -2,7 +2,7 @@
 
 A sample's score is `correct` of its match event; in evals without such events, a number of its metrics events. A sample
 with other events only was not scored, or ended in an error where one is recorded for it. A model-graded eval whose
-choices have no scores writes score null.
+choices have no scores writes score null. The final report is written when the run has ended.
 
 Source: evals/record.py, evals/base.py, evals/elsuite/modelgraded/classify.py.
 """
@@ -15,6 +15,7 @@ from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, inner, kind, records, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number
+from benchkit.text import count
 
 NAME = "OpenAI evals logs (.jsonl)"
 
@@ -32,17 +33,22 @@ def sniff(doc: Document) -> bool:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     specs: list[dict[str, Any]] = []
+    ended = False
     events: list[tuple[int, str, str, dict[str, Any]]] = []
     for n, row in records(doc):
         if isinstance(row.get("spec"), dict):
             specs.append(row["spec"])
-        elif "final_report" not in row:
+        elif "final_report" in row:
+            ended = True
+        else:
             sample = identifier(row.get("sample_id"), "sample_id", n)
             data = inner(row, "data", n) if row.get("type") in ("match", "metrics") else {}
             events.append((n, sample, text(row, "type", n) or "", data))
     if len(specs) > 1:
         raise InputError(f"{len(specs)} runs in one file: a run is a file of its own")
     out = _attempts(specs[0] if specs else {}, choices)
+    if not ended:
+        out.unfinished = f"no final report, {count(len({sample for _, sample, *_ in events}), 'sample')}"
     metric = _metric(events, choices)
     scored = set()
     for n, sample, event, data in events:
