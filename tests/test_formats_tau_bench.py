@@ -113,6 +113,17 @@ class TestSimulations:
         ]
         assert {s["task"] for s in got["sources"]} == {"retail"}
 
+    def test_a_submission_to_the_board(self, sh: Shell) -> None:
+        about = {"model_name": "GPT X", "submitting_organization": "O", "submission_date": "2026-01-01",
+                 "contact_info": {}, "results": {"retail": {"pass_1": 50.0}}}  # fmt: skip
+        own = {"domain": "triage", "agent": "a", "model": "gpt-x", "total_tasks": 1, "passed": 1}
+        one = {k: v for k, v in simulation().items() if k != "trial"}
+        write(sh.folder / "s" / "submission.json", about)
+        write(sh.folder / "s" / "trajectories" / "triage.json", own | {"simulations": [one]})
+        got = json.loads(sh("bk-matrix s -t json").out)
+        assert [(r["model"], r["item"], r["correct"]) for r in got["responses"]] == [("gpt-x", "0", 1)]
+        assert [s["task"] for s in got["sources"]] == ["triage"]
+
     def test_results_of_others_above_a_simulation(self, tmp_path: Path) -> None:
         write(tmp_path / "results.json", {"results": {}})
         one = write(tmp_path / "runs" / "a.json", simulation())

@@ -1,6 +1,7 @@
 """tau-bench's list of rewards, and the simulations of tau2-bench: in one file, or a file each below results.json.
 
-There results.json holds an index of them, with their rewards; in an early version it did not.
+There results.json holds an index of them, with their rewards; in an early version it did not. Submissions to the board
+may hold simulations in an object of their own, with the model and the domain on top.
 
 tau-bench records no model, nor does a list of tau2-bench's simulations alone. Arguments of a model may hold keys of an
 interface: only settings of the generation are kept.
@@ -24,20 +25,23 @@ GENERATION = ("reasoning_effort", "temperature", "top_p", "max_tokens", "seed")
 NO_ROLLOUT = {"infrastructure_error", "context_window_exceeded", "unexpected_error"}
 """Reasons of termination after which tau2-bench has nothing to evaluate."""
 
+SUBMISSION = {"model_name", "submitting_organization", "submission_date", "results"}
+"""Of submission.json, beside the trajectories: the rates of whole domains."""
+
 
 def sniff(doc: Document) -> bool:
     if doc.kind != "json":
         return False
     if isinstance(doc.first, list):
         return {"task_id", "reward", "trial"} <= first(doc).keys() or _is_simulation(first(doc))
-    return _is_run(first(doc)) or _is_simulation(first(doc))
+    return _is_run(first(doc)) or _is_simulation(first(doc)) or first(doc).keys() >= SUBMISSION
 
 
 def _is_run(value: dict[str, Any]) -> bool:
     runs = value.get("simulations") or value.get("simulation_index")
     if not isinstance(runs, list) or not runs:
         return "agent_info" in _info(value) and isinstance(value.get("tasks"), list)
-    return isinstance(runs[0], dict) and {"task_id", "trial"} <= runs[0].keys()
+    return isinstance(runs[0], dict) and ({"task_id", "trial"} <= runs[0].keys() or _is_simulation(runs[0]))
 
 
 def _info(run: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
             return _simulations(Attempts("tau2-bench"), doc.first, indexed=False)
         return _rewards(doc.first)
     if not _is_run(doc.first):
-        return _single(doc, choices)
+        return _single(doc, choices) if _is_simulation(doc.first) else None
     out = _of_run(doc.first, choices)
     runs = doc.first.get("simulations") or doc.first.get("simulation_index")
     if not runs and "simulations" not in doc.first:  # a file each, and no index
@@ -78,9 +82,9 @@ def _single(doc: Document, choices: Choices) -> Attempts | None:
 def _of_run(run: dict[str, Any], choices: Choices) -> Attempts:
     info = inner(run, "info")
     agent = inner(info, "agent_info")
-    model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model")
+    model = text(agent, "llm") or text(inner(info, "audio_native_config"), "model") or text(run, "model")
     out = Attempts("tau2-bench", model, _settings(agent, inner(info, "user_info")))
-    out.of_task(text(inner(info, "environment_info"), "domain_name"), choices)
+    out.of_task(text(inner(info, "environment_info"), "domain_name") or text(run, "domain"), choices)
     return out
 
 
