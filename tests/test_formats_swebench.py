@@ -375,6 +375,15 @@ class TestOpenHands:
         with pytest.raises(InputError, match=said):
             attempts(write(tmp_path / "output.jsonl", [self.ROWS[0], row]))
 
+    def test_nemo_skills(self, tmp_path: Path) -> None:
+        """It keeps what the benchmark says of the instance, gold patch and all (nemo_skills/inference/eval)."""
+        rows = [{"instance_id": f"a__a-{n}", "patch": "", "test_patch": "", "generation": "", "swe-bench-outputs": {},
+                 "swe-bench-metrics": {"resolved": resolved, "patch_exists": True}}
+                for n, resolved in enumerate((True, False, None))]  # fmt: skip
+        found = attempts(write(tmp_path / "output-rs0.jsonl", rows))
+        assert found and scores(found) == {"a__a-0": [1], "a__a-1": [0], "a__a-2": [None]}
+        assert (found.format, found.model, found.errors) == ("nemo-skills", None, [False] * 3)
+
     def test_its_other_benchmarks_are_not(self, tmp_path: Path) -> None:
         assert reader(write(tmp_path / "output.jsonl", [openhands("7", test_result={"score": True})] * 2)) is None
 

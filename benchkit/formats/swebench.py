@@ -16,7 +16,8 @@ Kinds of files, by what they hold:
   SWE-bench-Live, which holds its instance_id, and in SWE-smith, where the folder has the instance's name.
 * SWE-bench Pro: an object of flags by instance, and infra_errors.json beside it, of those that never ran (errors).
 * output.jsonl of OpenHands, once it was evaluated, and output.swebench_eval.jsonl: a line an instance, with its report.
-  An evaluation that raised or ran out of time is an error. The model is recorded.
+  An evaluation that raised or ran out of time is an error. The model is recorded. So for output.jsonl of NeMo-Skills,
+  which names no model.
 * resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json, output.jsonl of OpenHands),
   trajectories of mini-SWE-agent: go with others. So does what says the same again: the report.json of an instance, or
   lines of OpenHands, where the run's own results are beside them.
@@ -28,7 +29,7 @@ colon.
 Source: swebench/harness/reporting.py and grading.py, swebench/metrics/report.py of 1.1; SWE-bench/experiments;
 multi_swe_bench/harness/report.py, multi-swe-bench/experiments; SWE-bench_Pro-os; SWE-bench-Live's
 evaluation/evaluation.py; swesmith/harness/eval.py; evaluation/benchmarks/swe_bench/eval_infer.py of OpenHands;
-minisweagent/agents/default.py.
+nemo_skills/inference/eval/swebench.py; minisweagent/agents/default.py.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ LIVE_REPORT = {"instance_id", "resolved", "FAIL_TO_PASS", "PASS_TO_PASS"}
 ONE = ("multi", "live", "smith", "instances")  # what a report.json of a single instance may be
 SMITH_REPORT = {"patch_is_None", "patch_exists", "patch_successfully_applied", "resolved"}
 TIMED_OUT = {"timed_out", "timeout"}  # what SWE-smith writes of an instance whose tests ran out of time
+NEMO = "swe-bench-metrics"  # where NeMo-Skills has the report
 BESIDE = (
     {"instance_id", "model_patch"}, {"instance_id", "patch", "prefix"},  # predictions
     {"instance_id", "patch", "test_patch"},  # the benchmark's own instances
@@ -70,7 +72,7 @@ BESIDE = (
 
 
 def sniff(doc: Document) -> bool:
-    if _beside(first(doc)) or _is_openhands(first(doc)):
+    if _is_line(first(doc)) or _beside(first(doc)):
         return True
     return doc.kind == "json" and isinstance(doc.first, dict) and _kind(doc) is not None
 
@@ -80,18 +82,19 @@ def _beside(row: dict[str, Any]) -> bool:
     return any(keys <= row.keys() for keys in BESIDE) and not set(NAMES["score"]) & row.keys()
 
 
-def _is_openhands(row: dict[str, Any]) -> bool:
-    """Whether it is a line of OpenHands' output for SWE-bench: others have no patch and no such report."""
+def _is_line(row: dict[str, Any]) -> bool:
+    """Whether it is a line of what OpenHands, or NeMo-Skills, did: its other benchmarks have no patch and no report."""
     result = row.get("test_result")
-    if "instance_id" not in row or not isinstance(result, dict):
+    if "instance_id" not in row or not (isinstance(result, dict) or NEMO in row):
         return False
-    return "git_patch" in result or _verdict(row) is not None or (not result and {"metadata", "error"} <= row.keys())
+    given_up = not result and {"metadata", "error"} <= row.keys()
+    return _verdict(row) is not None or given_up or (isinstance(result, dict) and "git_patch" in result)
 
 
 def _verdict(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The report within a line of OpenHands, None where it was not evaluated."""
+    """The report within such a line, None where it was not evaluated."""
     result = row.get("test_result")
-    found = [row.get("report"), result.get("report") if isinstance(result, dict) else None]
+    found = [row.get("report"), result.get("report") if isinstance(result, dict) else None, row.get(NEMO)]
     return next((x for x in found if isinstance(x, dict) and "resolved" in x), None)
 
 
@@ -129,10 +132,10 @@ def _detailed(value: dict[str, Any]) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
+    if _is_line(first(doc)):
+        return _lines(doc)
     if _beside(first(doc)):
         return None
-    if _is_openhands(first(doc)):
-        return _openhands(doc)
     form = _kind(doc)
     if form == "beside" or (form in ONE and _told_by_results(doc)):
         return None
@@ -274,8 +277,8 @@ def _smith(doc: Document) -> Attempts:
     return out
 
 
-def _openhands(doc: Document) -> Attempts | None:
-    out = Attempts("openhands")
+def _lines(doc: Document) -> Attempts | None:
+    out = Attempts("nemo-skills" if NEMO in first(doc) else "openhands")
     agents, evaluated = set(), False
     for n, row in records(doc):
         item, about = identifier(row.get("instance_id"), "instance_id", n), inner(row, "metadata", n)
