@@ -253,6 +253,14 @@ class TestValidation:
         )
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
+    def test_numpy_is_whole_before_jax_is_imported_beside_it(self):
+        """JAX adds to NumPy's dictionary of types; where numpy.ma went through it meanwhile, a command failed."""
+        code = (
+            "import sys, threading; threading.Thread.start = lambda _: print('numpy.ma' in sys.modules);"
+            "from benchkit.irt.fit import preload; preload()"
+        )
+        assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT) == b"True\n"
+
 
 HARD = {
     "flat items": (1, 8, 30, 4, 1.0, 1.0, 0.05),

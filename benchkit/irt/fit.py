@@ -59,6 +59,9 @@ class Fit:
 
 def preload() -> None:
     """Start to import JAX, half a second, in a thread beside what the caller does. Harmless to repeat."""
+    # Its import goes through NumPy's dictionary of types, which JAX adds to, and pyarrow imports it at its first array.
+    import numpy.ma  # noqa: F401
+
     from benchkit.irt import sampler
 
     threading.Thread(target=sampler.preload, daemon=True).start()
