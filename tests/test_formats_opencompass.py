@@ -61,6 +61,17 @@ class TestRead:
         found = attempts(write(tmp_path / "b.json", results({"example_abbr": "a", "pred": ["1"]})))
         assert found and (found.items, found.skipped) == ([], {"example without a verdict": 1})
 
+    def test_repeats_of_a_task_are_its_attempts(self, tmp_path: Path) -> None:
+        """HumanEval with num_repeats: names go on counting, in old details and in new ones."""
+        lines = [{"task_id": f"HumanEval/{n // 2}", "prompt": "?", "is_correct": n != 1} for n in range(4)]
+        new = [{"example_abbr": f"humaneval_{n}"} | {k: [v] for k, v in x.items()} for n, x in enumerate(lines)]
+        for details in ({str(n): x for n, x in enumerate(lines)}, new):
+            got = attempts(write(tmp_path / "a.json", {"details": details}))
+            assert scores(got) == {"HumanEval/0": [1.0, 0.0], "HumanEval/1": [1.0, 1.0]}
+            assert got and got.numbers == ["0", "1"] * 2
+        got = attempts(write(tmp_path / "b.json", {"details": new[::2]}))
+        assert got and got.items == ["humaneval_0", "humaneval_2"]
+
     def test_predictions_go_with_results(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.json", {"0": {"origin_prompt": "?", "prediction": "4", "gold": "4"}})
         assert reader(path) == "opencompass" and attempts(path) is None

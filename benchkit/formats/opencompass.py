@@ -2,7 +2,8 @@
 
 Older details have no names of examples: they are an object by the example's number from 0, or a list. No model is
 recorded: it is the name of the folder. Evaluators without a verdict may give each example other numbers, of which the
-user may choose one. The predictions in the folder beside results/ add nothing.
+user may choose one. A data set that repeats its examples (num_repeats, of HumanEval) names each repeat as one more
+example; what they are repeats of is their task_id. The predictions in the folder beside results/ add nothing.
 
 Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4.
 """
@@ -10,6 +11,7 @@ Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tas
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 from benchkit.errors import InputError
@@ -57,14 +59,31 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
                 f"({', '.join(found)})"
             )
     verdict = choose(choices.metric, found, "--metric", "metric")
+    repeats: Counter[str] | None = Counter() if _repeat([d for _, d in details]) else None
     for n, detail in details:
         values: Any = detail.get(verdict)
         values = values if isinstance(values, list) else [values]
         if not values:
             raise InputError(f"{place(n)}an example without a verdict")
-        for k, value in enumerate(values):
-            out.add(detail["example_abbr"], number(value, verdict, n), attempt=k, line=n)
+        item, first = detail["example_abbr"], 0
+        if repeats is not None:
+            item = _task(detail)
+            first = repeats[item]
+            repeats[item] += len(values)
+        for k, value in enumerate(values, first):
+            out.add(item, number(value, verdict, n), attempt=k, line=n)
     return out
+
+
+def _task(detail: dict[str, Any]) -> Any:
+    value = detail.get("task_id")
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _repeat(details: list[dict[str, Any]]) -> bool:
+    """Whether examples with names of their own are repeats of tasks."""
+    tasks = [_task(d) for d in details]
+    return all(isinstance(t, str) and t for t in tasks) and len(set(tasks)) < len(tasks)
 
 
 def _numbers(details: list[dict[str, Any]]) -> list[str]:
