@@ -162,6 +162,20 @@ class TestRunFolder:
         path = write(run.parent / name, document)
         assert reader(path) == "helm" and attempts(path) is None
 
+    def test_predictions_where_there_are_no_statistics(self, run: Path) -> None:
+        """As downloaded for a look: the means of the main metrics, and the splits in another file."""
+        run.unlink()
+        rows = [{"instance_id": i, "train_trial_index": 0, "predicted_text": "", "stats": {"f1": x, "num_bytes": 3}}
+                for i, x in (("a", 0.5), ("b", 1), ("c", 0))]  # fmt: skip
+        path = write(run.parent / "display_predictions.json", [*rows, rows[0] | {"perturbation": TYPOS}])
+        with pytest.raises(InputError, match=r"no per_instance_stats.json beside it, and no instances.json"):
+            attempts(path)
+        splits = [{"id": i, "split": "valid" if i == "b" else "test", "input": {}, "references": []} for i in "abc"]
+        write(run.parent / "instances.json", splits)
+        got = attempts(path)
+        assert scores(got) == {"a": [0.5], "c": [0.0]} and got and got.model == "openai/gpt2"
+        assert got.skipped == {"perturbed instance": 1, "instance of another split": 1}
+
     @pytest.mark.parametrize(
         "document",
         (
@@ -189,7 +203,7 @@ class TestHostile:
             ([entry("a", stat("f1", 1.0) | {"sum": "1"})], 'row 1: f1: sum is "1", which is no score'),
             ([entry([], stat("f1", 1.0))], r"row 1: instance_id is \[\], which is no identifier"),
             ([entry("a", stat("f1", 1.0)) | {"train_trial_index": 0.5}], "row 1: train_trial_index is a number, not a"),
-            ([entry("a")], "no split found"),
+            ([entry("a")], "no statistics of single instances"),
         ),
     )
     def test_one_clear_line(self, tmp_path: Path, rows: Any, said: str) -> None:

@@ -4,8 +4,10 @@ A statistic stands for one instance, split, perturbation and trial. Its value is
 mean of each before it averages over instances. Perturbed copies of an instance are left out. Trials are draws of the
 few-shot examples, not attempts at one prompt, so several are not counted as attempts unless that is asked for.
 An instance of the split without the metric was not scored: HELM leaves out statistics that are not a number.
+Where the statistics are not there, display_predictions.json stands for them: it has the means of the main metrics, and
+instances.json the splits.
 
-Source: helm/benchmark/metrics/{metric,statistic}.py and runner.py.
+Source: helm/benchmark/metrics/{metric,statistic}.py, runner.py, presentation/run_display.py.
 """
 
 from __future__ import annotations
@@ -83,21 +85,25 @@ def _in_run(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    if isinstance(doc.first, dict) or not _is_instance(first(doc)):
+    display = _is_display(first(doc)) and not doc.siblings("per_instance_stats", ".json")
+    if isinstance(doc.first, dict) or not (display or _is_instance(first(doc))):
         return None
+    entries = list(_of_display(doc) if display else members(doc.first, "entry"))
     model, task, settings = _run(doc)
     out = Attempts("helm", model, settings)
     out.of_task(task, choices)
-    names = dict.fromkeys((stat.split, stat.metric) for stat in _stats(doc))
-    perturbed = sum(row.get("perturbation") is not None for row in doc.first)
+    names = dict.fromkeys((stat.split, stat.metric) for stat in _stats(entries))
+    perturbed = sum(row.get("perturbation") is not None for _, row in entries)
     if perturbed:
         out.skip("perturbed instance", perturbed)
-    if not names and perturbed:
-        return out
+    if not names:
+        if perturbed:
+            return out
+        raise InputError("no statistics of single instances" + (": get per_instance_stats.json too" if display else ""))
     split, metric = _chosen(list(names), choices)
     rows: dict[tuple[str, int], int] = {}
     scored, others = set(), set()
-    for stat in _stats(doc):
+    for stat in _stats(entries):
         key = stat.instance, stat.trial
         if stat.split != split:
             others.add(key)
@@ -121,9 +127,25 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     return out
 
 
-def _stats(doc: Document) -> Iterator[Stat]:
-    """Every statistic of an instance as it was asked."""
+def _is_display(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("stats"), dict) and {"instance_id", "predicted_text"} <= row.keys()
+
+
+def _of_display(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The entries of display_predictions.json, as per_instance_stats.json has them."""
+    instances = doc.sibling("instances.json")
+    if instances is None:
+        raise InputError("no per_instance_stats.json beside it, and no instances.json, which says the splits")
+    splits = {str(one.get("id")): one.get("split") for _, one in members(instances, "instances.json: instance")}
     for n, row in members(doc.first, "entry"):
+        split = splits.get(str(row.get("instance_id")))
+        means = inner(row, "stats", n).items()
+        yield n, row | {"stats": [{"name": {"name": m, "split": split}, "count": 1, "sum": x} for m, x in means]}
+
+
+def _stats(entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Stat]:
+    """Every statistic of an instance as it was asked."""
+    for n, row in entries:
         if row.get("perturbation") is not None:
             continue
         instance = identifier(row.get("instance_id"), "instance_id", n)
