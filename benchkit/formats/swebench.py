@@ -137,7 +137,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if _beside(first(doc)):
         return None
     form = _kind(doc)
-    if form == "beside" or (form in ONE and _told_by_results(doc)):
+    if form == "beside":
         return None
     if form == "results":
         out = _results(doc.first, choices)
@@ -151,6 +151,8 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         out = _smith(doc)
     else:
         out = _instances(doc.first) if form == "instances" else _pro(doc)
+    if form in ONE and _told_by_results(doc, out.items):
+        return None
     if doc.path and form != "pro":
         out.folder = _run(doc.path) if form in ONE else _above(doc.path, "results")
     return out
@@ -176,9 +178,9 @@ def _run(path: str) -> str:
     return _above(inside, "logs", "eval_outputs")
 
 
-def _told_by_results(doc: Document) -> bool:
-    """Whether this is the report.json of an instance whose run has the results of all its instances: in its folder, or
-    where the harness was started, as <model>.<run>.json beside logs/run_evaluation/<run>/<model>/<instance>."""
+def _told_by_results(doc: Document, items: list[str]) -> bool:
+    """Whether this is the report.json of an instance whose run has results too: those of a submission, a file in the
+    run's folder, or, where the harness was started, <model>.<run>.json beside logs/run_evaluation/<run>/<model>."""
     if doc.path is None or os.path.basename(doc.path) != "report.json":
         return False
     run = _run(doc.path)
@@ -186,12 +188,20 @@ def _told_by_results(doc: Document) -> bool:
     parts = run.split(os.sep)
     if parts[-4:-2] == ["logs", "run_evaluation"]:
         places.append(os.sep.join([*parts[:-4], f"{parts[-1]}.{parts[-2]}.json"]))
-    return any(_tells(doc, path) for path in places)
+    return any(_tells(doc, path, items, of_all=path == places[0]) for path in places)
 
 
-def _tells(doc: Document, path: str) -> bool:
+def _tells(doc: Document, path: str, items: list[str], of_all: bool = False) -> bool:
+    """Whether a file has results of these instances. of_all: it is a submission's, which has all, listed or not.
+
+    The harness writes its report anew when some instances are run again, and then has only these.
+    """
     results = doc.sibling(path)  # a whole path stays as it is
-    return isinstance(results, dict) and _form(results) in ("results", "report")
+    form = _form(results) if isinstance(results, dict) else None
+    if of_all or form != "report":
+        return form in ("results", "report")
+    lists = [results.get(name) for name in (*SOLVED, *REPORT)]
+    return set(items) <= {i for ids in lists if isinstance(ids, list) for i in ids if isinstance(i, str)}
 
 
 def _results(doc: dict[str, Any], choices: Choices) -> Attempts:
@@ -292,7 +302,7 @@ def _lines(doc: Document) -> Attempts | None:
         model = text(inner(about, "llm_config", n), "model", n)
         agents.add(text(about, "agent_class", n))
         out.add(item, resolved, model=model, cluster=repository(item), error=failed, line=n)
-    if not evaluated or _tells(doc, "report.json"):
+    if not evaluated or _tells(doc, "report.json", out.items):
         return None
     out.settings = agents.pop() if len(agents) == 1 else None
     return out
