@@ -57,6 +57,19 @@ class _Source(NamedTuple):
     uses: frozenset[str] = frozenset()
 
 
+class _Read(NamedTuple):
+    """All sources, read, and what was left out.
+
+    unknown: files of a folder that nobody recognises. others: tasks that are not wanted. taskless: sources that name no
+    task, where one is wanted.
+    """
+
+    found: list[_Source]
+    unknown: list[str]
+    others: set[str]
+    taskless: list[str]
+
+
 def collect(args: Namespace) -> Collected:
     """Read every source that the command was given and merge them. Errors name the source."""
     columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
@@ -64,14 +77,33 @@ def collect(args: Namespace) -> Collected:
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
                       args.filter, args.metric, args.scorer, args.split, items, args.task,
                       frozenset(args.leave_out or ()))  # fmt: skip
+    read = _read_all(args, choices)
+    _check_uses(read.found, args)
+    found, parts = _tasks(read, args)
+    if items is not None:
+        naming.check_items(parts, items, args.items)
+    parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
+    table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
+    own = doubts(table) + alike.doubts(table)
+    inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
+    inherited = [w for w in inherited if not w.endswith(DOUBTS) or w in own]  # said of a part, it may not hold of all
+    histories = [s.meta["history"] for s in found if s.meta.get("history")]
+    notes = [note for s in found for note in s.notes] + [w for w in own if w not in inherited] + _left(read, args)
+    if any(h != histories[0] for h in histories):
+        notes.append("the sources differ in history: the first one's is kept")
+    told = _told(found, parts)
+    if args.prefix_task:  # the items say it
+        told = [{key: x[key] for key in x if key != "task"} for x in told]
+    return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
+
+
+def _read_all(args: Namespace, choices: Choices) -> _Read:
+    """Every source, read by one process or several."""
     names, walked = expand(args.file)
     reads = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
-    found: list[_Source] = []
-    unknown: list[str] = []
+    read = _Read([], [], set(), [])
     held = 0  # rows of which the attempts may be kept one by one
-    others: set[str] = set()  # tasks that are not wanted
-    taskless: list[str] = []
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
         try:
@@ -79,11 +111,12 @@ def collect(args: Namespace) -> Collected:
         except workers.Died as e:
             raise InputError(str(e), where=where) from None
         if isinstance(sources, Unrecognised) and name in walked:
-            unknown.append(where)
+            read.unknown.append(where)
             continue
         if isinstance(sources, OtherTask):
-            others.update(sources.args)
-            taskless += [] if sources.args else [where]
+            read.others.update(sources.args)
+            if not sources.args:
+                read.taskless.append(where)
             if args.verbose:
                 cli.message(f"{args.command}: {where}: {_other(sources)}")
             continue
@@ -99,50 +132,43 @@ def collect(args: Namespace) -> Collected:
             for line in [_said(s) for s in sources] or ["nothing by itself: it goes with other files"]:
                 cli.message(f"{args.command}: {where}: {line}")
         held += sum(s.cells.rows for s in sources)
-        found += [_reachable(s, k, name, args, choices, keep=held <= 20 * ATTEMPTS) for k, s in enumerate(sources)]
+        read.found.extend(
+            _reachable(s, k, name, args, choices, keep=held <= 20 * ATTEMPTS) for k, s in enumerate(sources)
+        )
         if show:
             show(n + 1, len(names))
-    if not found and not others and not taskless:
-        if len(unknown) < len(names):
+    if not read.found and not read.others and not read.taskless:
+        if len(read.unknown) < len(names):
             raise InputError("only files that go with others: name the folder that holds these too", str(args.file[0]))
         raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
-    _check_uses(found, args)
-    parts = [s.cells for s in found]
-    if args.task is not None:
-        taskless += [s.cells.where for s in found if not s.task]
-    if args.task is not None or args.prefix_task or len({s.task for s in found if s.task}) > 1:
-        found, parts = _tasks(found, others, args)
-    if items is not None:
-        naming.check_items(parts, items, args.items)
-    parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
-    table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
-    inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
-    own = doubts(table) + alike.doubts(table)
-    inherited = [w for w in inherited if not w.endswith(DOUBTS) or w in own]  # said of a part, it may not hold of all
-    histories = [s.meta["history"] for s in found if s.meta.get("history")]
-    notes = [note for s in found for note in s.notes]
-    notes += [w for w in own if w not in inherited]
-    unfinished = [f"{s.cells.where} ({s.unfinished})" for s in found if s.unfinished]
-    if args.model is not None and not any(args.model in s.cells.models for s in found):
+    return read
+
+
+def _left(read: _Read, args: Namespace) -> list[str]:
+    """What of the sources and the options is not in the table, in words."""
+    notes = []
+    if args.model is not None and not any(args.model in s.cells.models for s in read.found):
         notes.append("--model: of no use, since every source records its model (--model-map renames)")
+    kept = [s for s in read.found if args.task in (None, s.task)]
+    taskless = read.taskless + [s.cells.where for s in read.found if args.task is not None and not s.task]
+    unfinished = [f"{s.cells.where} ({s.unfinished})" for s in kept if s.unfinished]
     if unfinished:
         notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
-    if unknown:
-        notes.append(f"{count(len(unknown), 'file')} not recognised and left out: {_few(unknown)}")
+    if read.unknown:
+        notes.append(f"{count(len(read.unknown), 'file')} not recognised and left out: {_few(read.unknown)}")
     if taskless:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
-    if any(h != histories[0] for h in histories):
-        notes.append("the sources differ in history: the first one's is kept")
-    called = naming.shortest([p.where for p in parts])
-    told = [
-        x
-        for p, s, name in zip(parts, found, called, strict=True)
-        for x in s.meta.get("sources")
-        or [source(p, s.task, name) | ({"unfinished": s.unfinished} if s.unfinished else {})]
-    ]
-    if args.prefix_task:  # the items say it
-        told = [{key: x[key] for key in x if key != "task"} for x in told]
-    return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
+    return notes
+
+
+def _told(found: list[_Source], parts: list[Cells]) -> list[dict[str, Any]]:
+    """What was read, for `benchkit.sources`; a table of benchkit's says it itself. parts: the sources' cells by now."""
+    names = naming.shortest([p.where for p in parts])
+    told: list[dict[str, Any]] = []
+    for s, part, name in zip(found, parts, names, strict=True):
+        unfinished = {"unfinished": s.unfinished} if s.unfinished else {}
+        told += s.meta.get("sources") or [source(part, s.task, name) | unfinished]
+    return told
 
 
 def _workers(names: Sequence[str | None]) -> int:
@@ -249,17 +275,15 @@ def _other(task: OtherTask) -> str:
     return f"left out: of task {', '.join(task.args)}" if task.args else "left out: no task is named"
 
 
-def _tasks(found: list[_Source], others: set[str], args: Namespace) -> tuple[list[_Source], list[Cells]]:
-    """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM.
-
-    others: tasks of sources that were left out already.
-    """
-    tasks = sorted({s.task for s in found if s.task} | others)
+def _tasks(read: _Read, args: Namespace) -> tuple[list[_Source], list[Cells]]:
+    """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM."""
+    found = read.found
+    tasks = sorted({s.task for s in found if s.task} | read.others)
     if args.task is not None:
         if args.task not in tasks:
             raise InputError(f"--task: no task '{args.task}' (found: {', '.join(tasks) or 'none'})", where="")
         found = [s for s in found if s.task == args.task]
-    elif not args.prefix_task:
+    elif len(tasks) > 1 and not args.prefix_task:
         raise InputError(
             f"several tasks ({', '.join(tasks)}): choose one with --task, or keep all with --prefix-task", ""
         )
