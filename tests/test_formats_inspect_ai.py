@@ -194,6 +194,38 @@ class TestRetries:
         assert found is not None and found.items == []
 
 
+class TestScoredAgain:
+    """`inspect score` writes NAME-scored beside NAME: the same run, no further attempts."""
+
+    @staticmethod
+    def logs(folder: Path, *scorers: str, again: int = 2, run: str = "e1") -> Path:
+        def scored(names: tuple[str, ...], n: int) -> list[Any]:
+            return [{"id": k, "epoch": 1, "scores": {m: {"value": "C"} for m in names}} for k in range(n)]
+
+        about = HEADER["eval"] | {"eval_id": "e1"}
+        archive(folder / "a-scored.eval", scored(scorers, again), eval=about | {"eval_id": run})
+        return archive(folder / "a.eval", scored(("match",), 2), eval=about)
+
+    def test_the_first_log_is_left_out(self, tmp_path: Path) -> None:
+        path = self.logs(tmp_path, "match", "graded")
+        for scorer in (None, "match", "graded"):
+            found = attempts(path, scorer=scorer)
+            assert found and (found.items, found.skipped) == ([], {"sample of a log that was scored again": 2})
+        found = attempts(tmp_path / "a-scored.eval", scorer="graded")
+        assert found and found.items == ["0", "1"]
+
+    @pytest.mark.parametrize(("scorer", "more"), [("graded", {}), ("match", {"again": 1}), ("match", {"run": "e2"})])
+    def test_but_not_where_it_has_more(self, tmp_path: Path, scorer: str, more: dict[str, Any]) -> None:
+        found = attempts(self.logs(tmp_path, scorer, **more))
+        assert found and found.items == ["0", "1"]
+
+    def test_nor_where_the_other_is_damaged(self, tmp_path: Path) -> None:
+        path = self.logs(tmp_path, "match")
+        (tmp_path / "a-scored.eval").write_bytes(b"PK\x03\x04")
+        found = attempts(path)
+        assert found and found.items == ["0", "1"]
+
+
 class TestSeveral:
     def test_of_several_scorers_one_must_be_chosen(self, tmp_path: Path) -> None:
         both = [{"id": 1, "epoch": 1, "scores": {"match": {"value": "C"}, "f1": {"value": 0.5}}}]

@@ -1,12 +1,14 @@
 """Logs of Inspect AI: .eval archives, of which only the header and the summaries are read, and .json logs.
 
 A running or cancelled log has no header: its start and the summaries in its journal serve. Values are C, I, P and N,
-flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored. A sample that ended in an error
-and was scored all the same (score_on_error) counts by its score, as in Inspect's own results. A log that was retried
-is left out where a later log of the same task, beside it, has all its samples, as Inspect takes the latest. Another
-unfinished log counts with the samples that it has, and says how many it was to have: those of the data set in every
-epoch. A text that is none of these is no score; Inspect's own metrics take it as 0. A set of runs and a bundle of logs
-have lists of their logs beside them, which add nothing.
+flags, yes and no, or numbers; NaN (null in old logs) is a sample that was not scored. A text that is none of these is
+no score; Inspect's own metrics take it as 0. A sample that ended in an error and was scored all the same
+(score_on_error) counts by its score, as in Inspect's own results.
+
+A log that was retried is left out where a later log of the same task, beside it, has all its samples, as Inspect takes
+the latest; so is one that `inspect score` wrote anew as NAME-scored, where this has the scorers that are wanted.
+Another unfinished log counts with the samples that it has, and says how many it was to have: those of the data set in
+every epoch. A set of runs and a bundle of logs have lists of their logs beside them, which add nothing.
 
 Source: inspect_ai/log/_log.py, inspect_ai/log/_recorders/eval.py, inspect_ai/scorer/_metric.py.
 """
@@ -74,11 +76,14 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if _retried(doc, log, kept.keys()):
         out.skip("sample of a log that was retried", len(kept))
         return out
+    scorers = sorted({k for s in kept.values() for k in inner(s, "scores")})
+    if _scored_again(doc, log, kept.keys(), set(scorers) if choices.scorer is None else {choices.scorer}):
+        out.skip("sample of a log that was scored again", len(kept))
+        return out
     out.unfinished = _unfinished(log, len(kept))
     if len(kept) < len(samples):
         out.skip("earlier try of a sample", len(samples) - len(kept))
     scorer = part = None
-    scorers = sorted({k for s in kept.values() for k in inner(s, "scores")})
     if scorers:
         scorer = choose(choices.scorer, scorers, "--scorer", "scorer")
         part = _key([_value(s, scorer) for s in kept.values()], scorer, choices.metric)
@@ -124,25 +129,44 @@ def _retried(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]) -> 
     done = log.get("status") == "success" and not log.get("invalidated")
     if doc.path is None or not task or done:
         return False
-    folder, own = os.path.split(doc.path)
-    for name in doc.siblings("", ""):
-        if name <= own or task not in name or not name.endswith((".eval", ".json")):
-            continue
-        path = os.path.join(folder, name)
-        try:
-            if name.endswith(".eval"):
-                archive = Archive(doc._replace(path=path, data=None).source)
-                later = _header(archive)
-                samples = _summaries(archive, later)
-            else:
-                later = doc.sibling(name)
-                samples = later.get("samples") or [] if isinstance(later, dict) else []
-        except InputError:
-            continue  # said where that log itself is read
-        same = isinstance(later, dict) and text(inner(later, "eval"), "task_id") == task
-        if same and keys <= {(str(s.get("id")), str(s.get("epoch", 1))) for s in samples if isinstance(s, dict)}:
-            return True
-    return False
+    own = os.path.basename(doc.path)
+    later = (n for n in doc.siblings("", "") if n > own and task in n and n.endswith((".eval", ".json")))
+    found = (_beside(doc, name, "task_id", task) for name in later)
+    return any(samples is not None and keys <= samples.keys() for samples in found)
+
+
+def _scored_again(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]], scorers: Set[str]) -> bool:
+    """Whether `inspect score` has written the same run anew beside it, with all its samples and these scorers."""
+    about = inner(log, "eval")
+    identity = "eval_id" if "eval_id" in about else "run_id"
+    run = text(about, identity)
+    stem, _, ending = os.path.basename(doc.path or "").partition(".")
+    name = f"{stem}-scored.{ending}"
+    if run is None or not os.path.isfile(os.path.join(os.path.dirname(doc.path or ""), name)):
+        return False
+    again = _beside(doc, name, identity, run)
+    return (
+        again is not None
+        and keys <= again.keys()
+        and scorers <= {k for s in again.values() for k in inner(s, "scores")}
+    )
+
+
+def _beside(doc: Document, name: str, identity: str, wanted: str) -> dict[tuple[str, str], dict[str, Any]] | None:
+    """The samples of another log in the folder, None where it is not of the same identity, or can't be read."""
+    try:
+        if name.endswith(".eval"):
+            archive = Archive(doc._replace(path=os.path.join(os.path.dirname(doc.path or ""), name), data=None).source)
+            log = _header(archive)
+            samples = _summaries(archive, log)
+        else:
+            log = doc.sibling(name)
+            samples = log.get("samples") or [] if isinstance(log, dict) else []
+    except InputError:
+        return None  # said where that log itself is read
+    if not isinstance(log, dict) or text(inner(log, "eval"), identity) != wanted:
+        return None
+    return {(str(s.get("id")), str(s.get("epoch", 1))): _current(s, log) for s in samples if isinstance(s, dict)}
 
 
 def _unfinished(log: dict[str, Any], samples: int) -> str | None:
