@@ -168,8 +168,13 @@ class TestJobs:
         assert got and (got.models, got.numbers) == (["openai/gpt-x"] * 2, ["hello__a", "hello__b"])
 
     def test_their_own_files_come_first(self, tmp_path: Path) -> None:
+        """Those without are read from the job's."""
+        path = write(tmp_path / "job" / "result.json", self.JOB)
         write(tmp_path / "job" / "hello__b" / "result.json", self.JOB["trial_results"][1])
-        assert attempts(write(tmp_path / "job" / "result.json", self.JOB)) is None
+        got = attempts(path)
+        assert got and got.numbers == ["hello__a"]
+        write(tmp_path / "job" / "hello__a" / "result.json", self.JOB["trial_results"][0])
+        assert attempts(path) is None
 
     def test_a_trial_without_a_task(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="row 1: a trial without task_name"):
@@ -204,6 +209,7 @@ def test_a_trial_of_terminal_bench_without_the_run_s_results(tmp_path: Path) -> 
     got = attempts(path)
     assert got and (got.model, got.folder) == (None, str(tmp_path / "run"))
     write(tmp_path / "run" / "run_metadata.json", {"run_id": "run", "model_name": "m", "agent_name": "t"})
+    write(tmp_path / "run" / "results.json", {"results": [old(name="hello.2-of-2.run")]})  # the run was killed
     got = attempts(path)
     assert got and (got.model, got.settings, got.numbers) == ("m", "t", ["hello.1-of-2.run"])
 

@@ -1,6 +1,6 @@
 """Trials of Harbor (a result.json a trial), and of Terminal-Bench's own harness (a results.json a run).
 
-The result.json of a job holds its trials only in some versions; it is read where their own files are not there. A trial
+The result.json of a job holds its trials only in some versions; those are read whose own files are not there. A trial
 that grades another one again has that one's name as an attempt: read with it, it is the same attempt twice. What lies
 in a trial's folder for its agent and its tests (logs of calls, trajectories, artifacts) goes with the trial.
 
@@ -67,11 +67,27 @@ def _within_trial(path: str | None) -> bool:
 @lru_cache(maxsize=256)
 def _holds_trial(path: str) -> bool:
     """Whether a file is there and is a trial's; an agent may leave hundreds beside it."""
+    value = _object(path)
+    return _is_trial(value) or _is_old_trial(value)
+
+
+@lru_cache(maxsize=256)
+def _trials_of_run(path: str) -> frozenset[str]:
+    """The names of the trials that the file of a run has, none where there is no such file; each trial asks for it."""
+    value = _object(path)
+    rows = value["results"] if _is_run(value) else []
+    return frozenset(
+        row["trial_name"] for row in rows if isinstance(row, dict) and isinstance(row.get("trial_name"), str)
+    )
+
+
+def _object(path: str) -> dict[str, Any]:
+    """The JSON object in a file, {} where there is none."""
     try:
         value = Document(path, "json", None, None).sibling(path)
     except InputError:
-        return False
-    return isinstance(value, dict) and (_is_trial(value) or _is_old_trial(value))
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _is_trial(value: dict[str, Any]) -> bool:
@@ -101,17 +117,17 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         out.folder = os.path.dirname(folder) or None  # <job>/<trial>/result.json
         return out
     if value.keys() >= BESIDE[0] and value.get("trial_results"):
-        trials = list(members(value["trial_results"], "trial"))
-        names = [text(trial, "trial_name", n) or "" for n, trial in trials]
-        if any(os.path.isfile(os.path.join(folder, name, "result.json")) for name in names if name):
-            return None
-        return _trials(trials, choices, "")
+        rows = [(n, trial, text(trial, "trial_name", n)) for n, trial in members(value["trial_results"], "trial")]
+        own = {name for *_, name in rows if name and os.path.isfile(os.path.join(folder, name, "result.json"))}
+        trials = [(n, trial) for n, trial, name in rows if name not in own]
+        return _trials(trials, choices, "") if trials else None
     if _is_run(value):
         about = doc.sibling("run_metadata.json")
         return _run(value["results"], about if isinstance(about, dict) else {}, choices)
     if _is_old_trial(value):  # <run>/<task>/<trial>/results.json, which the run's own repeats
         up = os.path.join(os.pardir, os.pardir)
-        if doc.path is not None and os.path.isfile(os.path.join(folder, up, "results.json")):
+        run = os.path.normpath(os.path.join(folder, up, "results.json"))
+        if doc.path is not None and text(value, "trial_name") in _trials_of_run(run):
             return None
         about = doc.sibling(os.path.join(up, "run_metadata.json"))
         out = _run([value], about if isinstance(about, dict) else {}, choices)
