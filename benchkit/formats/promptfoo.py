@@ -24,6 +24,7 @@ NAME = "promptfoo results (results.json, .jsonl)"
 ERROR = 2  # failureReason: 0 none, 1 an assertion, 2 an error
 LONGEST = 100  # characters of an item's name
 ROW = {"promptIdx", "testIdx", "success", "score", "testCase"}
+TALK = "_conversation"  # a variable that holds what the model itself answered before
 RECORD = {"config", "prompts", "persisted", "results"}
 
 
@@ -86,7 +87,7 @@ def _check_columns(summary: dict[str, Any]) -> None:
     if twice is not None:
         raise InputError(
             f"several columns of provider '{twice[:LONGEST]}' with one prompt, and no row says which it is of: "
-            "evaluate again with a label for each"
+            "evaluate again with a later version of promptfoo"
         )
 
 
@@ -158,6 +159,7 @@ def _item(row: dict[str, Any], line: int) -> str:
     """The description and the variables of a test, whole where they are short, else cut and with a hash."""
     case = inner(row, "testCase", line)
     values = inner(row, "vars", line) or inner(case, "vars", line)
+    values = {name: value for name, value in values.items() if name != TALK}
     named = text(case, "description", line)
     parts = [*([named] if named else []), *([canonical(values, "vars", line)] if values else [])]
     if not parts:
