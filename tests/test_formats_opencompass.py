@@ -72,6 +72,21 @@ class TestRead:
         got = attempts(write(tmp_path / "b.json", {"details": new[::2]}))
         assert got and got.items == ["humaneval_0", "humaneval_2"]
 
+    def test_a_cascade_that_needed_no_judge(self, tmp_path: Path) -> None:
+        """Its verdicts lack in the replicas where the rules find every example right."""
+        right, wrong = {"correct": True}, {"correct": False}
+        judged = [
+            {"example_abbr": "a", "rule_evaluation": [right, right], "cascade_correct": [True]},
+            {"example_abbr": "b", "rule_evaluation": [wrong, right], "cascade_correct": [False]},
+        ]
+        path = write(tmp_path / "a.json", {"details": judged})
+        assert scores(attempts(path)) == {"a": [1.0, 1.0], "b": [0.0, 1.0]}
+        alone = [{"example_abbr": "a", "rule_evaluation": [right]}, {"example_abbr": "b", "rule_evaluation": [right]}]
+        assert scores(attempts(write(tmp_path / "b.json", {"details": alone}))) == {"a": [1.0], "b": [1.0]}
+        odd = {"example_abbr": "a", "rule_evaluation": [wrong]}
+        with pytest.raises(InputError, match="row 1: an example without a verdict"):
+            attempts(write(tmp_path / "c.json", {"details": [odd]}))
+
     def test_predictions_go_with_results(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.json", {"0": {"origin_prompt": "?", "prediction": "4", "gold": "4"}})
         assert reader(path) == "opencompass" and attempts(path) is None

@@ -3,9 +3,11 @@
 Older details have no names of examples: they are an object by the example's number from 0, or a list. No model is
 recorded: it is the name of the folder. Evaluators without a verdict may give each example other numbers, of which the
 user may choose one. A data set that repeats its examples (num_repeats, of HumanEval) names each repeat as one more
-example; what they are repeats of is their task_id. The predictions in the folder beside results/ add nothing.
+example; what they are repeats of is their task_id. The cascade of rules and a judge writes no verdict in a replica
+where the rules find every example right. The predictions in the folder beside results/ add nothing.
 
-Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4.
+Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4,
+opencompass/evaluator/cascade_evaluator.py.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from benchkit.formats.native import Attempts, Document, choose, number
 
 NAME = "OpenCompass results with details"
 
-VERDICTS = ("correct", "is_correct", "cascade_correct")
+CASCADE, RULES = "cascade_correct", "rule_evaluation"
+VERDICTS = ("correct", "is_correct", CASCADE)
 ANSWERS = {"pred", "predictions", "origin_prediction", "prompt"}  # of which an older example has one at least
 
 
@@ -47,7 +50,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     out = Attempts("opencompass")
     out.of_task(_dataset(doc.path), choices)
     details = list(members(_examples(doc.first["details"]), "example"))
-    found = [v for v in VERDICTS if any(v in d for _, d in details)]
+    found = [v for v in VERDICTS if any(v in d or (v == CASCADE and RULES in d) for _, d in details)]
     if not found:
         found = _numbers([d for _, d in details])
         if not found:
@@ -61,8 +64,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     verdict = choose(choices.metric, found, "--metric", "metric")
     repeats: Counter[str] | None = Counter() if _repeat([d for _, d in details]) else None
     for n, detail in details:
-        values: Any = detail.get(verdict)
-        values = values if isinstance(values, list) else [values]
+        values = _replicas(detail, verdict)
         if not values:
             raise InputError(f"{place(n)}an example without a verdict")
         item, first = detail["example_abbr"], 0
@@ -73,6 +75,18 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
         for k, value in enumerate(values, first):
             out.add(item, number(value, verdict, n), attempt=k, line=n)
     return out
+
+
+def _replicas(detail: dict[str, Any], verdict: str) -> list[Any]:
+    """The verdict of each replica of an example."""
+    values = detail.get(verdict)
+    values = values if isinstance(values, list) else [values]
+    rules = detail.get(RULES)
+    if verdict != CASCADE or not isinstance(rules, list):
+        return values
+    values = values if verdict in detail else []
+    right = sum(isinstance(r, dict) and r.get("correct") is True for r in rules)
+    return values + [True] * max(0, min(right, len(rules) - len(values)))
 
 
 def _task(detail: dict[str, Any]) -> Any:
