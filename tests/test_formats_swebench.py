@@ -177,6 +177,15 @@ class TestInstances:
         want = [("agent", "sympy__sympy-7", 1, 1), ("agent", "sympy__sympy-8", 1, 0)]
         assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == want
 
+    def test_trajectories_of_a_submission_go_with_it(self, tmp_path: Path) -> None:
+        """Each agent has a layout of its own for them: one that names a model was a wide table with errors."""
+        trajectory = {"model": "m", "instance_id": "a__a-1", "steps": [{"action": "x"}]}
+        for folder, results in (("agent", {"no_logs": [], "resolved": []}), ("mine", {"other": 1})):
+            write(tmp_path / folder / "results" / "results.json", results)
+            path = write(tmp_path / folder / "trajs" / "a" / "a__a-1.json", trajectory)
+            assert (reader(path) == "swebench") == (folder == "agent")
+        assert attempts(tmp_path / "agent" / "trajs" / "a" / "a__a-1.json") is None
+
     def test_reports_alone_ask_for_the_results_beside_them(self, sh: Shell) -> None:
         write(sh.folder / "agent" / "results" / "results.json", {"no_logs": [], "resolved": []})
         write(sh.folder / "agent" / "logs" / "sympy__sympy-7" / "report.json", INSTANCE)

@@ -19,8 +19,9 @@ Kinds of files, by what they hold:
   An evaluation that raised or ran out of time is an error. The model is recorded. So for output.jsonl of NeMo-Skills,
   which names no model.
 * resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json, output.jsonl of OpenHands),
-  trajectories of mini-SWE-agent: go with others. So does what says the same again: the report.json of an instance, or
-  lines of OpenHands, where the run's own results are beside them.
+  trajectories of mini-SWE-agent, and what else is in the folders trajs and logs of a submission: go with others. So
+  does what says the same again: the report.json of an instance, or lines of OpenHands, where the run's own results
+  are beside them.
 
 But for OpenHands no file records a model. The cluster of an instance is its repository: the identifier before the
 last '-', in SWE-bench Pro and SWE-smith before the commit, in Multi-SWE-bench owner/repository:pr-number before the
@@ -36,6 +37,8 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 
 from benchkit.errors import InputError
@@ -72,9 +75,7 @@ BESIDE = (
 
 
 def sniff(doc: Document) -> bool:
-    if _is_line(first(doc)) or _beside(first(doc)):
-        return True
-    return doc.kind == "json" and isinstance(doc.first, dict) and _kind(doc) is not None
+    return _is_line(first(doc)) or _beside(first(doc)) or _kind(doc) is not None or _within_submission(doc.path)
 
 
 def _beside(row: dict[str, Any]) -> bool:
@@ -98,7 +99,24 @@ def _verdict(row: dict[str, Any]) -> dict[str, Any] | None:
     return next((x for x in found if isinstance(x, dict) and "resolved" in x), None)
 
 
+def _within_submission(path: str | None) -> bool:
+    folders = PurePath(os.path.abspath(path)).parents if path else ()
+    return any(f.name in ("trajs", "logs") and _is_submission(str(f.parent)) for f in folders)
+
+
+@lru_cache(maxsize=256)
+def _is_submission(folder: str) -> bool:
+    path = os.path.join(folder, "results", "results.json")
+    try:
+        results = Document(path, "json", None, None).sibling(path)
+    except InputError:
+        return False
+    return isinstance(results, dict) and _form(results) in ("results", "report")
+
+
 def _kind(doc: Document) -> str | None:
+    if doc.kind != "json" or not isinstance(doc.first, dict):
+        return None
     value = doc.first
     name = os.path.basename(doc.path or "")
     if value.keys() >= SMITH_REPORT or (value.keys() == TIMED_OUT and name == "report.json"):
@@ -137,7 +155,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if _beside(first(doc)):
         return None
     form = _kind(doc)
-    if form == "beside":
+    if form in (None, "beside"):
         return None
     if form == "results":
         out = _results(doc.first, choices)
