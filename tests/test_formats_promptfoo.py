@@ -73,9 +73,13 @@ class TestItems:
         assert got and len(got.items) == 3 and got.skipped == {"repeat taken from the cache": 1}
 
     def test_what_the_model_said_before_is_no_variable(self, tmp_path: Path) -> None:
-        """Version 2 keeps a conversation so far among the variables, another one for each model."""
+        """Many versions keep a conversation so far, and stored answers, among the variables."""
         rows = [row(f"p{k}", vars={"q": "2+2", "_conversation": [{"output": f"{k}"}] * k}) for k in range(3)]
         assert scores(attempts(write(tmp_path / "a.json", results(*rows)))) == {'add {"q":"2+2"}': [1.0] * 3}
+        first = row(q="1", testCase={"vars": {"q": "1"}, "options": {"storeOutputAs": "got"}})
+        rows = [first, *(row(f"p{k}", vars={"q": "2", "got": f"{k}"}, testCase={"vars": {}}) for k in range(2))]
+        got = scores(attempts(write(tmp_path / "a.json", results(*rows))))
+        assert got == {'{"q":"1"}': [1.0], '{"q":"2"}': [1.0, 1.0]}
 
     def test_without_anything_to_tell_it_by(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="row 2: a test without description and variables"):

@@ -24,7 +24,7 @@ NAME = "promptfoo results (results.json, .jsonl)"
 ERROR = 2  # failureReason: 0 none, 1 an assertion, 2 an error
 LONGEST = 100  # characters of an item's name
 ROW = {"promptIdx", "testIdx", "success", "score", "testCase"}
-TALK = "_conversation"  # a variable that holds what the model itself answered before
+TALK = "_conversation"  # a variable that holds what the model answered before
 RECORD = {"config", "prompts", "persisted", "results"}
 
 
@@ -147,7 +147,8 @@ def _prompt(columns: dict[tuple[str, str], str], column: tuple[str, str]) -> str
 
 def _items(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
     """Row -> the test's name, with a hash of its assertions where tests of one name differ in them."""
-    names = {n: _item(row, n) for n, row in rows}
+    answers = {TALK} | {_stored(row, n) for n, row in rows}
+    names = {n: _item(row, answers, n) for n, row in rows}
     asserted = {n: canonical(inner(row, "testCase", n).get("assert"), "assert", n) for n, row in rows}
     found: dict[str, set[str]] = {}
     for n, name in names.items():
@@ -155,11 +156,19 @@ def _items(rows: list[tuple[int, dict[str, Any]]]) -> dict[int, str]:
     return {n: name if len(found[name]) == 1 else f"{name} {digest(asserted[n])}" for n, name in names.items()}
 
 
-def _item(row: dict[str, Any], line: int) -> str:
-    """The description and the variables of a test, whole where they are short, else cut and with a hash."""
+def _stored(row: dict[str, Any], line: int) -> str | None:
+    """The variable of later tests that a test's answer is kept in."""
+    return text(inner(inner(row, "testCase", line), "options", line), "storeOutputAs", line)
+
+
+def _item(row: dict[str, Any], answers: set[str | None], line: int) -> str:
+    """The description and the variables of a test, whole where they are short, else cut and with a hash.
+
+    answers: variables that hold what a model answered, and so tell no test from others.
+    """
     case = inner(row, "testCase", line)
     values = inner(row, "vars", line) or inner(case, "vars", line)
-    values = {name: value for name, value in values.items() if name != TALK}
+    values = {name: value for name, value in values.items() if name not in answers}
     named = text(case, "description", line)
     parts = [*([named] if named else []), *([canonical(values, "vars", line)] if values else [])]
     if not parts:
