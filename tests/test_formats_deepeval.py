@@ -122,6 +122,7 @@ class TestHostile:
             (run(case("a", metric()), hyperparameters=[1]), "hyperparameters is a list, not an object"),
             (run(case("a")), "no metric found, only the verdict of a whole case: --metric success"),
             (run(), "no metric found"),
+            ({"testRunLink": "https://x.invalid"}, "only a link to the run: its scores are in .latest_run_full.json"),
         ),
     )
     def test_one_clear_line(self, tmp_path: Path, document: Any, said: str) -> None:

@@ -82,8 +82,12 @@ class TestItems:
         assert got == {'{"q":"1"}': [1.0], '{"q":"2"}': [1.0, 1.0]}
 
     def test_without_anything_to_tell_it_by(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="row 2: a test without description and variables"):
-            attempts(write(tmp_path / "a.json", results(row(), row(vars={}, testCase={}))))
+        """Tests of a plain prompt: {}, and a hash of the assertions where there are several."""
+        bare = row(vars={}, testCase={})
+        assert scores(attempts(write(tmp_path / "a.json", results(bare, bare)))) == {"{}": [1.0, 1.0]}
+        cases = [row(vars={}, testCase={"assert": [{"type": t}]}) for t in ("equals", "regex")]
+        got = scores(attempts(write(tmp_path / "a.json", results(*cases))))
+        assert len(got) == 2 and all(name.startswith("{} ") for name in got)
 
 
 class TestModels:

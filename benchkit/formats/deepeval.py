@@ -20,10 +20,13 @@ CASES = ("testCases", "conversationalTestCases", "test_results")
 METRICS = ("metricsData", "metricsMetadata", "metrics_data")
 """Of a run, of one before version 1, of a result of evaluate()."""
 PASSED = "success"
+LINK = "testRunLink"  # .latest_test_run.json of a run that was uploaded holds nothing else
 
 
 def sniff(doc: Document) -> bool:
     value = _run(doc)
+    if value.keys() == {LINK}:
+        return True
     results = value.get("test_results")
     if isinstance(results, list) and results:
         return isinstance(results[0], dict) and {"name", "success", "metrics_data"} <= results[0].keys()
@@ -41,6 +44,8 @@ def _run(doc: Document) -> dict[str, Any]:
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
     run = _run(doc)
+    if run.keys() == {LINK}:
+        raise InputError("only a link to the run: its scores are in .latest_run_full.json")
     cases = [case for key in CASES for _, case in members(run.get(key) or [], "test case")]
     scores = [_scores(case, n) for n, case in enumerate(cases, 1)]
     names = sorted({name for found in scores for name in found})

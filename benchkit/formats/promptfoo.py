@@ -170,10 +170,7 @@ def _item(row: dict[str, Any], answers: set[str | None], line: int) -> str:
     values = inner(row, "vars", line) or inner(case, "vars", line)
     values = {name: value for name, value in values.items() if name not in answers}
     named = text(case, "description", line)
-    parts = [*([named] if named else []), *([canonical(values, "vars", line)] if values else [])]
-    if not parts:
-        raise InputError(f"{place(line)}a test without description and variables can't be told from others")
-    whole = " ".join(parts)
+    whole = " ".join([*([named] if named else []), *([canonical(values, "vars", line)] if values or not named else [])])
     if len(whole) <= LONGEST and "\n" not in whole:
         return whole
     return f"{' '.join(whole.split())[:80]}... {digest(whole)}"
