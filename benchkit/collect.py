@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from benchkit import alike, cli, decode, endings, naming, wire, workers
-from benchkit.errors import InputError
-from benchkit.formats import Cells, Choices, Unrecognised, long, open_source, read, registry
+from benchkit import cli, decode, endings, naming, suspect, wire, workers
+from benchkit.errors import InputError, Unrecognised
+from benchkit.formats import Cells, Choices, long, open_source, read, registry
 from benchkit.formats.cells import FEW, Named, Watched
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.fields import canonical
@@ -25,14 +25,14 @@ from benchkit.text import count
 MANY = 64  # files, and
 LARGE = 1 << 23  # bytes of all of them, that are worth processes of their own
 ATTEMPTS = 100_000  # of a source, that are kept one by one in case that another source has the same
-DOUBTS = (RATES, alike.MODELS, alike.ITEMS)  # how warnings end that are of a whole table
+DOUBTS = (RATES, *suspect.ENDINGS)  # how warnings end that are of a whole table
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
 class Collected(NamedTuple):
     """The table, where it came from, and the history and warnings of the tables among its sources.
 
-    items: all that there are, as told by --items, or None.
+    items: all that there are, as told by --items, or None. untried: models that no row is of.
     """
 
     table: pa.Table
@@ -41,6 +41,7 @@ class Collected(NamedTuple):
     warnings: list[str]
     notes: list[str]
     items: frozenset[str] | None
+    untried: list[str]
 
 
 class _Source(NamedTuple):
@@ -60,12 +61,12 @@ class _Source(NamedTuple):
 class _Read(NamedTuple):
     """All sources, read, and what was left out.
 
-    unknown: files of a folder that nobody recognises. others: tasks that are not wanted. taskless: sources that name no
-    task, where one is wanted.
+    unknown: files of a folder that nobody recognises, and why. others: tasks that are not wanted. taskless: sources
+    that name no task, where one is wanted.
     """
 
     found: list[_Source]
-    unknown: list[str]
+    unknown: dict[str, str]
     others: set[str]
     taskless: list[str]
 
@@ -84,17 +85,21 @@ def collect(args: Namespace) -> Collected:
         naming.check_items(parts, items, args.items)
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
-    own = doubts(table) + alike.doubts(table)
+    own = doubts(table) + suspect.doubts(table)
     inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
     inherited = [w for w in inherited if not w.endswith(DOUBTS) or w in own]  # said of a part, it may not hold of all
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes] + [w for w in own if w not in inherited] + _left(read, args)
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
+    tried = set(table["model"].unique().to_pylist())
+    untried = sorted({m for p in parts for m in p.untried} - tried)
+    if untried:
+        notes.append(f"no scored attempt of {count(len(untried), 'model')}: {_few(untried)}")
     told = _told(found, parts)
     if args.prefix_task:  # the items say it
         told = [{key: x[key] for key in x if key != "task"} for x in told]
-    return Collected(table, told, histories[0] if histories else [], inherited, notes, items)
+    return Collected(table, told, histories[0] if histories else [], inherited, notes, items, untried)
 
 
 def _read_all(args: Namespace, choices: Choices) -> _Read:
@@ -102,7 +107,7 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
     names, walked = expand(args.file)
     reads = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
-    read = _Read([], [], set(), [])
+    read = _Read([], {}, set(), [])
     held = 0  # rows of which the attempts may be kept one by one
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
@@ -111,7 +116,9 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
         except workers.Died as e:
             raise InputError(str(e), where=where) from None
         if isinstance(sources, Unrecognised) and name in walked:
-            read.unknown.append(where)
+            read.unknown[where] = str(sources)
+            if args.verbose:
+                cli.message(f"{args.command}: {where}: left out: {sources}")
             continue
         if isinstance(sources, OtherTask):
             read.others.update(sources.args)
@@ -140,7 +147,10 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
     if not read.found and not read.others and not read.taskless:
         if len(read.unknown) < len(names):
             raise InputError("only files that go with others: name the folder that holds these too", str(args.file[0]))
-        raise InputError("no results recognised in this folder: see bk-matrix --formats", where=str(args.file[0]))
+        first, why = next(iter(read.unknown.items()))
+        raise InputError(
+            f"no results recognised in this folder: see bk-matrix --formats ({first}: {why})", args.file[0]
+        )
     return read
 
 
@@ -155,7 +165,7 @@ def _left(read: _Read, args: Namespace) -> list[str]:
     if unfinished:
         notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
     if read.unknown:
-        notes.append(f"{count(len(read.unknown), 'file')} not recognised and left out: {_few(read.unknown)}")
+        notes.append(f"{count(len(read.unknown), 'file')} not recognised and left out: {_few(list(read.unknown))}")
     if taskless:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     return notes
@@ -311,12 +321,14 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         got = reader.read(doc, watched)
         if got is None:
             return []
-        tab, failed = tabular(got, doc, choices, naming.fallback(args, name, got.folder))
+        fallback = naming.fallback(args, name, got.folder)
+        tab, failed = tabular(got, doc, choices, fallback)
         cells = long.read(tab, LONG, choices)
+        untried = sorted({m or got.model or fallback or "" for m in got.models} - set(cells.models))
         settings = dict.fromkeys(cells.models, got.settings) if got.settings else {}
         skipped = got.skipped | cells.skipped
         cells = cells._replace(
-            format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings
+            format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings, untried=untried
         )
         return [_Source(cells, {}, [], got.task, got.unfinished, frozenset(watched.seen | {"errors"}))]
     if doc and doc.kind == "zip":
@@ -376,4 +388,5 @@ def _walk(folder: str) -> list[str]:
 def missing(got: Collected) -> int:
     """Pairs of a model and an item, of the table or of --items, that were not tried."""
     items = len(got.table["item"].unique()) if got.items is None else len(got.items)
-    return len(got.table["model"].unique()) * items - int(got.table.num_rows)
+    models = len(got.table["model"].unique()) + len(got.untried)
+    return models * items - int(got.table.num_rows)

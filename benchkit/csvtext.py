@@ -54,10 +54,15 @@ class Shape(NamedTuple):
         return {n if n.strip() else NAMELESS: f"c{k}" for k, n in enumerate(self.names) if n.strip() or k == 0}
 
 
-def separator_of(header: str) -> str:
-    """Tab, comma or semicolon: the first of them that the header line has outside quotes."""
-    outside = "".join(header.split('"')[::2])
-    return next((d for d in "\t,;" if d in outside), ",")
+def separator_of(header: str = "", record: str = "") -> str:
+    """Tab, comma or semicolon: the first of them that the header line has outside quotes.
+
+    Of several that it has, the first one that the first record has as often; with a comma in a name, say, and none in
+    numbers.
+    """
+    outside = ["".join(line.split('"')[::2]) for line in (header, record)]
+    there = [d for d in "\t,;" if d in outside[0]]
+    return next((d for d in there if outside[0].count(d) == outside[1].count(d)), there[0] if there else ",")
 
 
 def look_over(source: Open, separator: str | None = None) -> Shape:
@@ -65,7 +70,7 @@ def look_over(source: Open, separator: str | None = None) -> Shape:
     quoted = _check_bytes(source)
     if separator is None:
         with _text(source) as f:
-            separator = separator_of(next((line for line in f if line.strip()), ""))
+            separator = separator_of(*islice((line for line in f if line.strip()), 2))
     records = _records(source, separator)
     _, last, names = next(records, (1, 1, []))
     if re.fullmatch("sep=.?", separator.join(names)):

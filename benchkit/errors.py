@@ -1,4 +1,4 @@
-"""The one exception that speaks to the user: its text is the message, its exit status is 2."""
+"""The exceptions that speak to the user: the text is the message, the exit status is 2."""
 
 
 class InputError(Exception):
@@ -12,3 +12,7 @@ class InputError(Exception):
     def __init__(self, text: str, where: str | None = None) -> None:
         super().__init__(text)
         self.where = where
+
+
+class Unrecognised(InputError):
+    """A source that no reader knows: where it was not named but found in a folder, it is left out with a warning."""

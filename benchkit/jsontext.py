@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from benchkit.csvtext import Open
-from benchkit.errors import InputError
+from benchkit.errors import InputError, Unrecognised
 from benchkit.tables import DOCUMENTS, RESPONSES, TABLES, Table
 
 LARGEST = 1 << 30  # bytes of one JSON document, unpacked
@@ -58,10 +58,10 @@ def members(doc: Any, spec: Table | None) -> tuple[list[dict[str, Any]], dict[st
             meta = {k: doc[k] for k in (*DOCUMENTS, "history") if doc.get(k) is not None} | {"table": table.tag}
             found = doc.get(table.rows, [doc])
     if not isinstance(found, list):
-        raise InputError("JSON that is neither a document with rows nor a list of rows")
+        raise Unrecognised("JSON that is neither a document with rows nor a list of rows")
     for k, row in enumerate(found, 1):
         if not isinstance(row, dict):
-            raise InputError(f"row {k}: not a JSON object")
+            raise Unrecognised(f"row {k}: not a JSON object")
     return found, meta
 
 

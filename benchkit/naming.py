@@ -12,8 +12,7 @@ from benchkit import csvtext, decode, jsontext, wire
 from benchkit.endings import stem
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells
-from benchkit.formats.columns import NAMES, shown
-from benchkit.formats.merge import clashes
+from benchkit.formats.columns import LESSER, NAMES, plain, shown
 from benchkit.formats.native import identifier
 from benchkit.tables import RESPONSES, Column, Table
 from benchkit.text import count
@@ -25,7 +24,7 @@ MAP = Table(
     "you",
 )
 
-ITEM = (*NAMES["item"], "id")
+ITEM = (*NAMES["item"], *LESSER["item"], "id")
 """What a column of items may be called in the file of --items."""
 
 
@@ -78,7 +77,7 @@ def _ids(data: bytes) -> list[str]:
         names, column = raw.names, _item_column(raw.names)
         found = [(k + 1, x) for k, x in enumerate(raw.columns[column].to_pylist())]
     ids = [identifier(x, column, n) for n, x in found if x not in (None, "")]
-    return list(dict.fromkeys(ids)) if any(n.lower() in NAMES["model"] for n in names) else ids
+    return list(dict.fromkeys(ids)) if any(plain(n) in NAMES["model"] for n in names) else ids
 
 
 def _text(data: bytes) -> str:
@@ -92,12 +91,12 @@ def _has_header(data: bytes) -> bool:
     """Whether the first line names a column of items; else every line is an item, with its commas."""
     header = next((line for line in _text(data).splitlines() if line.strip()), "")
     names = header.split(csvtext.separator_of(header))
-    return any(n.strip().strip('"').lower() in ITEM for n in names)
+    return any(plain(n.strip().strip('"')) in ITEM for n in names)
 
 
 def _item_column(names: Sequence[str]) -> str:
     """The column of items: `item`, or the one that is called as items are."""
-    found = [n for n in names if n.lower() == "item"] or [n for n in names if n.lower() in ITEM]
+    found = [n for n in names if plain(n) == "item"] or [n for n in names if plain(n) in ITEM]
     if not found:
         raise InputError(f"no column {', '.join(ITEM[:-1])} or {ITEM[-1]} (found: {shown(names)})")
     if len(found) > 1:
@@ -132,13 +131,14 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
     """Models by the names wanted; two that get one name are then one model."""
     if not names:
         return parts
-    known = {m for p in parts for m in p.models}
+    known = {m for p in parts for m in (*p.models, *p.untried)}
     lost = sorted(set(names) - known)
     if lost:
         raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
     return [
         p._replace(
             models=[names.get(m, m) for m in p.models],
+            untried=[names.get(m, m) for m in p.untried],
             settings={names.get(m, m): settings for m, settings in p.settings.items()},
         )
         for p in parts
@@ -146,22 +146,34 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
 
 
 def tell_apart(parts: list[Cells]) -> list[Cells]:
-    """Append the settings of runs to their models' names where runs of one model may hold the same attempt."""
-    runs: dict[str, set[str]] = {}
-    for part in parts:
-        for model, settings in part.settings.items():
-            runs.setdefault(model, set()).add(settings)
-    several = {model for model, settings in runs.items() if len(settings) > 1}
-    if not several:
-        return parts
-    collide = several & {clash.model for clash in clashes([p for p in parts if several & p.settings.keys()])}
-    return [_apart(p, {m: f"{m} ({p.settings[m]})" for m in p.settings.keys() & collide}) for p in parts]
+    """Append the settings of runs to their models' names where runs of one model share an attempt."""
+    runs: dict[str, list[int]] = {}
+    for n, part in enumerate(parts):
+        for model in part.settings:
+            runs.setdefault(model, []).append(n)
+    collide: dict[int, dict[str, str]] = {}
+    for model, at in runs.items():
+        if len({parts[n].settings[model] for n in at}) > 1 and _share(model, [parts[n] for n in at]):
+            for n in at:
+                collide.setdefault(n, {})[model] = f"{model} ({parts[n].settings[model]})"
+    out = list(parts)
+    for n, names in collide.items():
+        rest = {m: settings for m, settings in parts[n].settings.items() if m not in names}  # the names say the others
+        out[n] = parts[n]._replace(models=[names.get(m, m) for m in parts[n].models], settings=rest)
+    return out
 
 
-def _apart(part: Cells, names: dict[str, str]) -> Cells:
-    """The source with those models renamed; their names say the settings, which stay for the others."""
-    rest = {m: settings for m, settings in part.settings.items() if m not in names}
-    return part._replace(models=[names.get(m, m) for m in part.models], settings=rest) if names else part
+def _share(model: str, runs: list[Cells]) -> bool:
+    """Whether two runs may hold the same attempt of the model."""
+    seen: dict[str, int] = {}
+    for run in runs:
+        mine = run.model == run.models.index(model)
+        for item, numbers in zip(run.item[mine].tolist(), run.numbers[mine].tolist(), strict=True):
+            name = run.items[item]
+            if name in seen and (numbers < 0 or seen[name] < 0 or numbers & seen[name]):
+                return True
+            seen[name] = numbers if name not in seen or numbers < 0 else seen[name] | numbers
+    return False
 
 
 def shortest(paths: Sequence[str]) -> list[str]:

@@ -84,6 +84,47 @@ class TestColumns:
         with pytest.raises(InputError, match="no column 'x' for --item-col"):
             recognise(["model", "item", "score"], {"item": "x"})
 
+    @pytest.mark.parametrize(
+        ("header", "roles"),
+        (
+            ("Model Name,Question ID,Is Correct", ("Model Name", "Question ID", "Is Correct")),
+            ("model-id,item_id,passed", ("model-id", "item_id", "passed")),
+            ("model,item,item_id,problem_id,score,passed", ("model", "item", "score")),  # the greater names first
+            ("MODEL,qid,Solved", ("MODEL", "qid", "Solved")),
+        ),
+    )
+    def test_spaces_and_lesser_names(self, header: str, roles: tuple[str, str, str]) -> None:
+        found = recognise(header.split(","), {})
+        assert (found.model, found.item, found.score) == roles
+
+    def test_lesser_names_are_not_chosen_between_either(self) -> None:
+        with pytest.raises(InputError, match="columns item_id and qid could be the item"):
+            recognise(["model", "item_id", "qid", "score"], {})
+
+    @pytest.mark.parametrize(
+        "row", ("10,1,0.5", "10,2,1", "1,1,0", "3,2,0.6", "3,2,66"),
+    )  # fmt: skip
+    def test_a_score_that_is_not_what_the_counts_say(self, sh: Shell, row: str) -> None:
+        text = f"model,item,n,k,score\na,p,4,2,0.5\na,q,{row}\n"
+        assert "row 3: column 'score' does not say what 'k' and 'n' do" in error(sh, "", text)
+        told = sh("bk-matrix -t csv --attempts-col n --correct-col k", stdin=text.encode()).out
+        assert told == sh("bk-matrix -t csv --leave-out score", stdin=text.encode()).out
+
+    @pytest.mark.parametrize("score", ("0.67", "0.6666667", "2", "66.7", "", "NA"))
+    def test_a_score_that_is(self, sh: Shell, score: str) -> None:
+        assert sh("bk-matrix -t csv", stdin=f"model,item,n,k,score\na,q,3,2,{score}\n".encode()).out.endswith(
+            b"a,q,3,2,\n"
+        )
+
+    def test_row_numbers_are_no_counts(self, sh: Shell) -> None:
+        text = "model,item,n,correct\nA,q1,1,1\nA,q2,2,0\nA,q3,3,1\n"
+        assert "column 'n' may be no count of attempts" in error(sh, "", text)
+        assert sh("bk-matrix -t csv --leave-out n", stdin=text.encode()).out.endswith(
+            b"A,q1,1,1,\nA,q2,1,0,\nA,q3,1,1,\n"
+        )
+        assert b"A,q3,3,1" in sh("bk-matrix -t csv --attempts-col n", stdin=text.encode()).out
+        assert b"A,q3,3,2" in sh("bk-matrix -t csv", stdin=text.replace("3,1", "3,2").encode()).out
+
 
 class TestAttempts:
     def test_adds_up(self, sh: Shell) -> None:
@@ -149,6 +190,14 @@ class TestAttempts:
         unnumbered = "model,item,correct\na,q1,1\na,q1,0\n"
         assert "or attempt (each row is one more attempt)" in error(sh, "", unnumbered)
         assert rows(sh, "--duplicates attempt", unnumbered.encode())[0]["attempts"] == 2
+
+    def test_what_tells_rows_apart_that_stand_twice(self, sh: Shell) -> None:
+        text = "model,data set,item,score,seed,note\na,x,1,1,1,n\na,y,2,1,1,n\na,y,1,0,2,n\n"
+        said = "rows 2 and 4: model 'a', item '1' stand twice (1 such key): choose --duplicates first, last or attempt "
+        assert said in (err := error(sh, "", text))
+        assert err.endswith("; the rows differ in data set, seed: one that numbers the attempts is for --attempt-col\n")
+        lines = '{"model":"a","item":"x","score":1}\n{"model":"a","item":"x","score":1,"run":2}\n'
+        assert "; the rows differ in run: one" in error(sh, "", lines)
 
     def test_attempt_numbers_beyond_the_mask(self, sh: Shell) -> None:
         many = "".join(f"a,q,{k},1\n" for k in range(-3, 200))
@@ -427,6 +476,19 @@ class TestOneParser:
         for call in ("bk-matrix x", "bk-matrix < x", "bk-rank x"):
             assert "two files one after another" in sh(call, rc=2).err
 
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        (
+            ("model;Frage 1, a;Frage 2\na;1;0\n", ["Frage 1, a", "Frage 2"]),
+            ("model,q 1;a,q2\na,1,0\n", ["q 1;a", "q2"]),
+            ("model\tq,1\tq;2\na\t1\t0\n", ["q,1", "q;2"]),
+            ('model,"q;1",q2\n"a\n;",1,0\n', ["q;1", "q2"]),
+        ),
+    )
+    def test_separators_that_names_hold_too(self, sh: Shell, text: str, names: list[str]) -> None:
+        table = json.loads(sh("bk-matrix -t json", stdin=text.encode()).out)["responses"]
+        assert [row["item"] for row in table] == sorted(names)
+
 
 class TestOptionsThatDoNotFit:
     @pytest.mark.parametrize(
@@ -457,16 +519,6 @@ class TestAttemptsOfSeveralFiles:
         assert rows(sh, "?.csv") == [{"model": "a", "item": "q", "attempts": 8, "correct": 4}]
         (sh.folder / "9.csv").write_text("model,item,attempt,score\na,q,run-a,1\n")
         assert "attempt 'run-a', stand in 2.csv and in 9.csv" in sh("bk-matrix ?.csv", rc=2).err
-
-    def test_runs_of_one_model_are_told_apart_where_they_share_an_attempt(self, sh: Shell) -> None:
-        """Also where the attempts' numbers are large."""
-        for k, trials in enumerate(((200, 201), (202,), (201,))):
-            runs = [{"task_id": "t", "trial": n, "reward_info": {"reward": 1.0}} for n in trials]
-            agent = {"implementation": "a", "llm": "m", "llm_args": {"temperature": k}}
-            info = {"agent_info": agent, "user_info": {}, "environment_info": {"domain_name": "d"}}
-            (sh.folder / f"{k}.json").write_text(json.dumps({"info": info, "tasks": [], "simulations": runs}))
-        assert sh("bk-matrix 0.json 1.json -t csv").out == b"model,item,attempts,correct,cluster\nm,t,3,3,\n"
-        assert [r["model"] for r in rows(sh, "0.json 2.json")] == ["m (a, temperature=0)", "m (a, temperature=2)"]
 
     def test_equal_numbers_written_differently(self, sh: Shell) -> None:
         for other in ("01", "1.0", " 1"):
@@ -502,9 +554,8 @@ class TestChoicesTogether:
             assert "row 4: score ('7')" in error(sh, f"--duplicates {which}", twice + "b,q,0,7\n")
             assert "1 of 3 attempts have no score (row 4)" in error(sh, f"--duplicates {which}", twice + "b,q,0,\n")
 
-    @pytest.mark.parametrize("call", ("model,item,n,k\na,q,1,1\n", "model,q\na,1\n"))
-    def test_unscored_is_for_attempts(self, sh: Shell, call: str) -> None:
-        assert "--unscored is for attempts" in sh("bk-matrix --unscored drop", stdin=call.encode(), rc=2).err
+    def test_unscored_is_for_attempts(self, sh: Shell) -> None:
+        assert "--unscored is for attempts" in error(sh, "--unscored drop", "model,item,n,k\na,q,1,1\n")
 
     def test_a_clash_names_the_two_sources_that_clash(self, sh: Shell) -> None:
         for numbers in ((0, 1, 2, 1), (64, 65, 66, 65)):

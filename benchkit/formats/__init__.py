@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchkit import csvtext
-from benchkit.errors import InputError
-from benchkit.formats import counts, long, wide
+from benchkit.errors import InputError, Unrecognised
+from benchkit.formats import counts, itemeval, long, wide
 from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.columns import Roles, recognise, shown
 from benchkit.formats.tabular import Tabular, open_source
@@ -20,10 +20,6 @@ MODEL = "\x00model"  # no column of a file is called so
 WHAT = {"attempts": "counts of attempts", "correct": "counts of correct attempts"}
 Sniff = Callable[[Tabular, Roles], bool]
 Read = Callable[[Tabular, Roles, Choices], Cells]
-
-
-class Unrecognised(InputError):
-    """A source that no reader knows."""
 
 
 def read(tab: Tabular, choices: Choices, model: str | None = None) -> Cells:
@@ -44,6 +40,8 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
     if tag not in (None, RESPONSES.tag):
         raise InputError(f"a table '{tag}', not raw results or '{RESPONSES.tag}'")
     tab = tab.without(choices.leave_out)
+    if itemeval.COLUMNS.issubset(tab.names):
+        raise Unrecognised("itemeval's gradings as text: read gradings_long.parquet, which holds the same")
     roles = recognise(tab.names, choices.columns)
     if model is not None and not roles.model and roles.item and (roles.score or roles.attempts):
         tab = tab.constant(MODEL, model)
@@ -77,11 +75,14 @@ def _unrecognised(tab: Tabular, roles: Roles, told: dict[str, str]) -> str:
         if len(lacking) > 1:
             return f"no columns of models and items {found}: name them with --model-col, --item-col"
         more = ", or the one model with --model" if lacking == ["model"] else ""
+        more += f"; where each column is one --leave-out '{scored}'" if "item" in lacking and len(tab.names) > 3 else ""
         return f"no column of {lacking[0]}s {found}: name it with --{lacking[0]}-col{more}"
     if not lacking:
         return f"no score column {found}; name it with --score-col, or counts with --attempts-col, --correct-col"
+    if not scored and found.startswith("(found: a first") and len(lacking) > 1:
+        return f"columns not recognised {found}: --model-col '' where each row is a model, --item-col '' an item"
     options = ", ".join(f"--{role}-col" for role in (*lacking, "score"))
     return f"columns not recognised {found}; name them with {options}"
 
 
-__all__ = ["Cells", "Choices", "Roles", "Tabular", "Unrecognised", "open_source", "read"]
+__all__ = ["Cells", "Choices", "Roles", "Tabular", "open_source", "read"]

@@ -85,6 +85,7 @@ class Cells(NamedTuple):
     failed         attempts that ended in an error
     skipped        what was left out, by reason
     settings       model -> what tells this run from others of it
+    untried        models of which no attempt is left, which have no row
     named          gives the attempts one by one, where they are numbered or named
     """
 
@@ -103,6 +104,7 @@ class Cells(NamedTuple):
     failed: int = 0
     skipped: dict[str, int] = {}  # noqa: RUF012
     settings: dict[str, str] = {}  # noqa: RUF012
+    untried: Sequence[str] = ()
     named: Callable[[], Named] | None = None
 
 

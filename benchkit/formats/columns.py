@@ -17,7 +17,15 @@ NAMES: dict[str, tuple[str, ...]] = {
     "correct": ("correct", "k", "successes"),
     "cluster": ("cluster",),
 }
-"""Role -> column names, without regard to case. `correct` is a score of one attempt, or a sum beside `attempts`."""
+"""Role -> column names, as `plain` gives them. `correct` is a score of one attempt, or a sum beside `attempts`."""
+
+LESSER: dict[str, tuple[str, ...]] = {
+    "item": ("item_id", "problem_id", "prompt_id", "example_id", "query_id", "qid"),
+    "score": ("passed", "solved", "success", "is_resolved", "is_solved"),
+    "attempts": ("n_attempts", "num_attempts"),
+    "correct": ("n_correct", "num_correct"),
+}
+"""Names that are asked where no column has one of NAMES for the role."""
 
 LAYOUTS: tuple[dict[str, str], ...] = (
     {"model": "subject_id", "item": "item_id", "score": "response", "attempt": "trial",
@@ -27,12 +35,15 @@ LAYOUTS: tuple[dict[str, str], ...] = (
 """Names that say too little alone, and play their roles where they stand together. `split` and `scorer` are columns of
 which a pair may hold several values: the options of these names choose one."""
 
-KNOWN = frozenset(chain(chain.from_iterable(NAMES.values()), *(layout.values() for layout in LAYOUTS)))
+KNOWN = frozenset(chain.from_iterable((*NAMES.values(), *LESSER.values(), *(layout.values() for layout in LAYOUTS))))
 """All of these names, in lower case."""
 
 
 class Roles(NamedTuple):
-    """The column that plays each role, or None. choices: option -> the column of which it chooses a value."""
+    """The column that plays each role, or None. choices: option -> the column of which it chooses a value.
+
+    With attempts and correct, `score` is another column that could be a score, where nobody was told of counts.
+    """
 
     model: str | None
     item: str | None
@@ -65,7 +76,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
                 raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown(names)})")
             found[role] = told[role]
             continue
-        candidates[role] = [n for n in names if n.strip().lower() in known and n not in told.values()]
+        candidates[role] = _called(names, known, told) or _called(names, LESSER.get(role, ()), told)
         found[role] = candidates[role][0] if candidates[role] else None
     counts = found["attempts"] is not None and found["correct"] is not None
     if counts and found["attempt"] is not None and not told.keys() & {"attempts", "attempt", "correct", "score"}:
@@ -74,7 +85,11 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
             "name what a row holds, with --attempts-col and --correct-col, or --attempt-col and --score-col"
         )
     if counts and not told.keys() & {"attempt", "score"}:
-        found["attempt"] = found["score"] = None
+        others = [n for n in candidates["score"] if n != found["correct"]]
+        found["attempt"], found["score"] = (
+            None,
+            others[0] if others and not told.keys() & {"attempts", "correct"} else None,
+        )
         needed = ("model", "item", "attempts", "correct", "cluster")
     else:
         found["attempts"] = found["correct"] = None
@@ -86,6 +101,16 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
     return Roles(**found, choices={role: name for role, name in told.items() if role not in NAMES})
 
 
+def plain(name: str) -> str:
+    """A column's name as it is compared: `Question ID` is question_id."""
+    return "_".join(name.lower().replace("-", " ").split())
+
+
+def _called(names: Sequence[str], known: Sequence[str], told: dict[str, str]) -> list[str]:
+    """The columns of these names, but for those that play a part already."""
+    return [n for n in names if plain(n) in known and n not in told.values()]
+
+
 def shown(names: Sequence[str]) -> str:
     """The first of many names of columns; empty ones are left out."""
     names = [n for n in names if n.strip()]
@@ -94,7 +119,7 @@ def shown(names: Sequence[str]) -> str:
 
 def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:
     """`told`, with the columns of a layout that is there whole, and where no other column could play its parts."""
-    lower = {n.strip().lower(): n for n in names}
+    lower = {plain(n): n for n in names}
     for layout in LAYOUTS:
         there = {role: lower[name] for role, name in layout.items() if name in lower}
         strange = {name for role in layout for name in NAMES.get(role, ())} - set(layout.values())

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from benchkit.casting import to_contract
+from benchkit.casting import decoded, to_contract
 from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices
 from benchkit.formats.clusters import of_items
-from benchkit.formats.coding import Codes
-from benchkit.formats.columns import Roles
+from benchkit.formats.coding import Codes, is_text
+from benchkit.formats.columns import Roles, plain
+from benchkit.formats.long import scores
 from benchkit.formats.tabular import Tabular, check_identifier
-from benchkit.tables import RESPONSES, check_responses
+from benchkit.tables import RESPONSES, Line, check_responses
+
+ROUNDED = 0.005 + 1e-9
+"""How far a rate may be from correct/attempts: two decimals are enough."""
 
 
 def sniff(tab: Tabular, roles: Roles) -> bool:
@@ -33,13 +39,17 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
             check_identifier(tab, column)
     wanted = {
         name: getattr(roles, name)
-        for name in ("model", "item", "attempts", "correct", "cluster")
+        for name in ("model", "item", "attempts", "correct", "cluster", "score")
         if getattr(roles, name)
     }
-    data = tab.table(list(wanted.values()))
+    data, line = _filled(tab.table(list(wanted.values())), tab.line)
     columns = {role: data[name] for role, name in wanted.items()}
-    table = to_contract(columns, data.num_rows, RESPONSES, tab.line, lambda c: f"no column '{c}'")
-    check_responses(table, tab.line, unique=not choices.merge)
+    table = to_contract(columns, data.num_rows, RESPONSES, line, lambda c: f"no column '{c}'")
+    check_responses(table, line, unique=not choices.merge)
+    if "attempts" not in choices.columns:
+        _check_attempts(str(roles.attempts), table)
+    if roles.score:
+        _check_score(columns["score"], roles, table, line)
     model, item = Codes(), Codes()
     found = {name: table[name].combine_chunks() for name in table.column_names}
     of_model, of_item = model.of(found["model"]), item.of(found["item"])
@@ -50,3 +60,40 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         np.asarray(found["attempts"], np.int64), np.asarray(found["correct"]), np.full(len(of_item), -1, np.int64),
         f"counts ({tab.format})", table.num_rows, tab.where,
     )  # fmt: skip
+
+
+def _filled(data: pa.Table, line: Line) -> tuple[pa.Table, Line]:
+    """The rows that are not empty, as those are that Excel adds, and the lines of these."""
+    filled = np.zeros(data.num_rows, bool)
+    for column in map(decoded, data.columns):
+        text = pc.not_equal(pc.utf8_trim_whitespace(column), "") if is_text(column.type) else pc.is_valid(column)
+        filled |= np.asarray(text.fill_null(False))
+    if filled.all():
+        return data, line
+    kept = np.flatnonzero(filled)
+    return data.take(pa.array(kept)), lambda k: line(int(kept[k]))
+
+
+def _check_attempts(name: str, table: pa.Table) -> None:
+    """InputError where a column called `n` seems to hold row numbers, tokens or the like."""
+    attempts = table["attempts"].to_numpy()
+    if plain(name) == "n" and np.ptp(attempts) and table["correct"].to_numpy().max() <= 1:
+        raise InputError(
+            f"column '{name}' may be no count of attempts, since no count of correct ones is above 1: say so with "
+            f"--attempts-col {name}, or --leave-out {name}"
+        )
+
+
+def _check_score(column: pa.ChunkedArray, roles: Roles, table: pa.Table, line: Line) -> None:
+    """InputError where a column that could be the score is not what the counts say: their rate, in % or their sum."""
+    score, none = scores(column.combine_chunks(), str(roles.score))
+    attempts, correct = table["attempts"].to_numpy(), table["correct"].to_numpy()
+    rate = correct / np.maximum(attempts, 1)
+    says = (np.abs(score - rate) <= ROUNDED) | (np.abs(score / 100 - rate) <= ROUNDED) | (score == correct)
+    wrong = np.flatnonzero(~none & ~says)
+    if len(wrong):
+        k = int(wrong[0])
+        raise InputError(
+            f"row {line(k)}: column '{roles.score}' does not say what '{roles.correct}' and '{roles.attempts}' do: "
+            f"--leave-out '{roles.score}', or name it with --score-col if a row is one attempt"
+        )

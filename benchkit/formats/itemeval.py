@@ -15,12 +15,13 @@ from benchkit.formats.native import Attempts, Document, choose, identifier, numb
 NAME = "itemeval gradings (gradings_long.parquet)"
 
 NEEDED = ("study", "item_id", "model", "prompt_name", "replication", "grader_name", "score", "parse_ok")
+COLUMNS = frozenset(NEEDED)
 GRADER = ("grader_name", "rubric_name", "scorer_name")
 GENERATION = ("prompt_name", "model_config_name")
 
 
 def sniff(doc: Document) -> bool:
-    return doc.kind == "parquet" and set(NEEDED) <= set(doc.columns)
+    return doc.kind == "parquet" and COLUMNS.issubset(doc.columns)
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:

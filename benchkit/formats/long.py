@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from benchkit.errors import InputError
 from benchkit.formats.cells import Cells, Choices, Named, Names, used
 from benchkit.formats.clusters import of_items
 from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
-from benchkit.formats.columns import Roles
+from benchkit.formats.columns import Roles, shown
 from benchkit.formats.native import choose
 from benchkit.formats.tabular import Tabular, check_identifier
 from benchkit.formats.tally import Pairs, Sums, Tally
@@ -24,6 +25,14 @@ from benchkit.text import count
 
 UNSCORED = ("", "na", "n/a", "#n/a", "nan", "null", "none")
 """Words in a score column that mean: not scored."""
+
+WORDS = dict.fromkeys(
+    ("true", "t", "yes", "y", "pass", "passed", "correct", "right", "✓", "✔", "✅"), 1.0
+) | dict.fromkeys(("false", "f", "no", "n", "fail", "failed", "incorrect", "wrong", "✗", "✘", "❌"), 0.0)
+"""Words in a score column that are scores."""
+
+FAR = 1_000_000
+"""The last row of which a message says more, as rows are then read one by one."""
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -173,10 +182,11 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     models, items = used(reading.models.names, sums.model), used(reading.items.names, sums.item)
     found = _clusters(pairs, reading.items.names, clusters.names)
     named = partial(_named, reading, choices, models, items) if roles.attempt else None
+    untried = [] if reading.only else sorted(set(reading.models.names) - set(models.names))
     return Cells(
         models.names, items.names, [found.get(name) for name in items.names], models.codes[sums.model],
         items.codes[sums.item], sums.attempts, sums.correct, sums.numbers, f"long ({tab.format})", read, tab.where,
-        unscored.count, skipped=skipped, named=named,
+        unscored.count, skipped=skipped, untried=untried, named=named,
     )  # fmt: skip
 
 
@@ -237,8 +247,8 @@ def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
         values = np.full(len(none), np.nan)
         fits = pc.match_substring_regex(words, NUMBER).fill_null(False)
         values[:-1][np.asarray(fits)] = np.asarray(words.filter(fits).cast(pa.float64()))
-        values[:-1][np.asarray(pc.equal(words, "true").fill_null(False))] = 1
-        values[:-1][np.asarray(pc.equal(words, "false").fill_null(False))] = 0
+        word = np.asarray(pc.index_in(words, pa.array([*WORDS])).fill_null(-1))
+        values[:-1] = np.where(word >= 0, np.array([*WORDS.values()])[word], values[:-1])
         at = indices(column)
         return values.take(at), none.take(at)
     if pa.types.is_boolean(kind):
@@ -253,7 +263,7 @@ def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
 
 
 def _shown(rows: Rows, k: int) -> str:
-    what = "no score: a number in [0,1], true or false" if np.isnan(rows.score[k]) else "outside [0,1]"
+    what = "no score: a number in [0,1], true or false, pass or fail" if np.isnan(rows.score[k]) else "outside [0,1]"
     return f"('{rows.columns['score'][k].as_py()}') is {what}"
 
 
@@ -340,8 +350,24 @@ def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
     raise InputError(
         f"rows {tab.line(int(row[k]))} and {tab.line(int(row[k + 1]))}: model '{models[pair[k] >> 32]}', "
         f"item '{items[pair[k] & 0xFFFFFFFF]}'{which} stand twice ({count(len(second), 'such key')}): "
-        f"choose --duplicates {several}"
+        f"choose --duplicates {several}{_differing(reading, int(row[k]), int(row[k + 1]))}"
     )
+
+
+def _differing(reading: Reading, a: int, b: int) -> str:
+    """Which columns that play no part differ between two rows, as the end of a message; '' where none does."""
+    if b > FAR:
+        return ""
+    names = reading.tab.names
+    one, other = (
+        row if isinstance(row, dict) else dict(zip(names, row, strict=True))
+        for k, row in enumerate(islice(reading.tab.records(), b + 1))
+        if k in (a, b)
+    )
+    differ = [n for n in names if n not in reading.names.values() and one.get(n) != other.get(n)]
+    if not differ:
+        return ""
+    return f"; the rows differ in {shown(differ)}: one that numbers the attempts is for --attempt-col"
 
 
 def _name(reading: Reading, index: int) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,15 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     Two sources may share a pair where their attempts' numbers differ. Otherwise the pair stands twice, and InputError
     names both sources, unless it was said that sums are to be added (`add`) or that rows are attempts (`duplicates`).
     """
-    models, items = _names(parts)
+    models = sorted(set(chain.from_iterable(p.models for p in parts)))
+    items = sorted(set(chain.from_iterable(p.items for p in parts)))
     pairs = _pairs(parts, models, items)
     attempts = np.concatenate([p.attempts for p in parts])
     correct = np.concatenate([p.correct for p in parts])
     if not add and duplicates != "attempt":
-        _refuse(parts, _clashes(parts, models, items, pairs), hint=duplicates is not None)
+        again = _repeated(pairs)  # also of one source, in which two models got one name
+        if again.any():
+            _refuse_overlap(parts, models, items, pairs, again, hint=duplicates is not None)
     clusters = of_items(chain.from_iterable(zip(p.items, p.clusters, strict=True) for p in parts), where="")
     tried = attempts > 0
     if not tried.all():
@@ -67,30 +70,6 @@ def merge(parts: Sequence[Cells], *, add: bool, duplicates: str | None) -> pa.Ta
     return pa.table(columns).cast(RESPONSES.schema())
 
 
-class Clash(NamedTuple):
-    """A pair that several rows hold, which may be, or are, of one attempt.
-
-    attempt: what that is called, None where attempts are not told apart. parts: the sources that hold it.
-    """
-
-    model: str
-    item: str
-    attempt: str | None
-    parts: list[int]
-
-
-def clashes(parts: Sequence[Cells]) -> list[Clash]:
-    """The pairs in which an attempt may stand twice, in the order of names."""
-    models, items = _names(parts)
-    return _clashes(parts, models, items, _pairs(parts, models, items))
-
-
-def _names(parts: Sequence[Cells]) -> tuple[list[str], list[str]]:
-    """All models and all items, sorted."""
-    models = sorted(set(chain.from_iterable(p.models for p in parts)))
-    return models, sorted(set(chain.from_iterable(p.items for p in parts)))
-
-
 def _pairs(parts: Sequence[Cells], models: list[str], items: list[str]) -> Ints:
     """The model and item of every row as one whole number, which has the order of the names."""
     of_model = {name: k * len(items) for k, name in enumerate(models)}
@@ -112,11 +91,11 @@ def _repeated(pairs: Ints) -> npt.NDArray[np.bool_]:
     return out
 
 
-def _clashes(parts: Sequence[Cells], models: list[str], items: list[str], pairs: Ints) -> list[Clash]:
-    """pairs: of the rows of all parts, as `_pairs` numbers them."""
-    again = _repeated(pairs)  # also of one source, in which two models got one name
-    if not again.any():
-        return []
+def _refuse_overlap(
+    parts: Sequence[Cells], models: list[str], items: list[str], pairs: Ints, again: npt.NDArray[np.bool_], *,
+    hint: bool,
+) -> None:  # fmt: skip
+    """Raise where a pair that several rows hold is not made of different attempts."""
     part = np.repeat(np.arange(len(parts)), [len(p.model) for p in parts])[again]
     numbers = np.concatenate([p.numbers for p in parts])[again]
     keys, at = np.unique(pairs[again], return_inverse=True)
@@ -126,27 +105,25 @@ def _clashes(parts: Sequence[Cells], models: list[str], items: list[str], pairs:
     np.bitwise_or.at(union, at, np.maximum(numbers, 0))
     np.add.at(size, at, np.bitwise_count(np.maximum(numbers, 0)))
     clash = unnumbered | (np.bitwise_count(union) < size)
+    if not clash.any():
+        return
     among: dict[int, list[int]] = {}  # pair -> the parts that hold it
     for k, n in zip(at[clash[at]].tolist(), part[clash[at]].tolist(), strict=True):
         among.setdefault(int(keys[k]), []).append(n)
     told = {key: held for key, held in among.items() if all(parts[n].named for n in held)}
-    same = _same_attempts(parts, models, items, told) if told else {}
-    same |= {key: (None, held) for key, held in among.items() if key not in told}
-    return [Clash(models[key // len(items)], items[key % len(items)], *same[key]) for key in sorted(same)]
-
-
-def _refuse(parts: Sequence[Cells], found: list[Clash], *, hint: bool) -> None:
-    """Raise where a pair that several rows hold is not made of different attempts."""
-    if not found:
+    named = _same_attempts(parts, models, items, told)
+    clashes = sorted((key, held, named.get(key)) for key, held in among.items() if key not in told or key in named)
+    if not clashes:
         return
-    model, item, attempt, held = found[0]
+    key, held, same = clashes[0]
+    attempt, held = (None, held) if same is None else same
     a, b = (parts[n].where for n in sorted(held)[:2])
     both = f"in {a} and in {b}" if a != b else f"twice in {a}"
     which = f", attempt '{attempt}'," if attempt is not None else ""
     more = "; --duplicates chooses within one source only" if hint else ""
     raise InputError(
-        f"model '{model}', item '{item}'{which} stand {both} "
-        f"({count(len(found), 'such pair')}): --merge sum adds them up as further attempts, "
+        f"model '{models[key // len(items)]}', item '{items[key % len(items)]}'{which} stand {both} "
+        f"({count(len(clashes), 'such pair')}): --merge sum adds them up as further attempts, "
         f"--model-from and --model-map tell models apart{more}",
         where="",
     )

@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchkit import jsontext, workers
 from benchkit.csvtext import Open
 from benchkit.errors import InputError
-from benchkit.formats.columns import KNOWN
+from benchkit.formats.columns import KNOWN, plain
 
 BATCH = 1 << 15  # rows
 RANGE = 1 << 23  # bytes of a file that a process parses at once
@@ -75,7 +75,7 @@ def of_lines(source: Open, path: str | None = None) -> Objects:
             if isinstance(part, Exception):
                 raise part
             columns, later = part
-            if any(n.strip().lower() in KNOWN for n in later.keys() - kinds.keys()):
+            if any(plain(n) in KNOWN for n in later.keys() - kinds.keys()):
                 raise LateColumn("a column that begins late")
             for name in names:
                 kinds.setdefault(name, set()).update(later.get(name, ()))

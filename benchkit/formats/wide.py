@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from benchkit.errors import InputError
+from benchkit.errors import InputError, Unrecognised
 from benchkit.formats.cells import Cells, Choices, Ints, used
 from benchkit.formats.coding import is_simple
-from benchkit.formats.columns import Roles
-from benchkit.formats.long import UNSCORED
+from benchkit.formats.columns import LESSER, NAMES, Roles, plain
+from benchkit.formats.long import UNSCORED, WORDS
 from benchkit.formats.tabular import Tabular, check_identifier
 
 OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+[.]?\d*|[.]\d+)(e[+-]?\d+)?", re.ASCII)
-EMPTY = -1
-PANDAS = re.compile(r"Unnamed: \d+")
-"""What pandas calls a column without a name when it reads it."""
+EMPTY, NONE = -1, -2  # codes of cells: not tried; without a score
+INDEX = re.compile(r"__index_level_\d+__")
+PANDAS = re.compile(rf"Unnamed: \d+|{INDEX.pattern}")
+"""What pandas calls a column without a name when it reads it, and an index without one when it writes it."""
+LEVELS = re.compile(r"\('.*'\)")  # what pandas makes of names in several levels
+ELSE = {n for role in ("attempt", "attempts", "correct") for n in NAMES[role] + LESSER.get(role, ()) if len(n) > 1}
+"""Names of columns that are neither models nor items."""
 
 Reason = Callable[[str], str]
 
@@ -35,50 +39,56 @@ def sniff(tab: Tabular, roles: Roles) -> bool:
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     """Cells are 0 or 1, true or false, '3/4', or a rate where `choices.attempts` says of how many attempts.
 
-    An empty cell is a pair that was not tried. Errors: a cell that is none of these; a row whose name stands before.
+    An empty cell is a pair that was not tried; NA and the like have no score, and `choices.unscored` says what that
+    means. Errors: a cell that is none of these; a row whose name stands before.
     Rows are read one by one: the time depends on the number of cells, not on how many of them are columns.
     """
     tab = tab if tab.whole is None else tab.whole()
     if choices.duplicates:
         raise InputError("--duplicates is for attempts; a wide table has a cell for each pair")
-    if choices.unscored:
-        raise InputError("--unscored is for attempts; in a wide table an empty cell is a pair that was not tried")
     key, role = (roles.model, "model") if roles.model else (roles.item, "item")
     assert key is not None
     if roles.cluster and role == "model":
         raise InputError(f"column '{roles.cluster}': a cluster is of items, and rows here are models; leave it out")
     reason = partial(_reason, key, role)
     columns = _columns(tab, key, roles.cluster, reason)
-    meanings = _Meanings(choices.attempts)
+    meanings = _Meanings(choices)
     rows: dict[str, int] = {}
+    unscored = 0
     clusters: list[str | None] = []
     places, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     for n, (name, cluster, place, values) in enumerate(_rows(tab, key, roles.cluster, columns)):
-        if name is None:
-            raise InputError(f"row {tab.line(n)}: the {role} is missing")
-        if name in rows:
-            raise InputError(f"rows {tab.line(rows[name])} and {tab.line(n)}: {role} '{name}' stands twice")
-        rows[name] = n
-        clusters.append(cluster)
         try:
             codes = np.fromiter(map(meanings.__getitem__, values), np.int32, len(values))
         except ValueError:
             raise _fault(tab, n, columns, place, values, meanings, reason) from None
-        filled = codes != EMPTY
-        places.append(place[filled] + n * len(columns))
+        if name is None:
+            if cluster is None and (codes == EMPTY).all():
+                continue
+            raise InputError(f"row {tab.line(n)}: the {role} is missing")
+        if name in rows:
+            raise InputError(f"rows {tab.line(rows[name])} and {tab.line(n)}: {role} '{name}' stands twice")
+        clusters.append(cluster)
+        filled = codes >= 0
+        unscored += int((codes == meanings.none).sum())
+        places.append(place[filled] + len(rows) * len(columns))
         found.append(codes[filled])
+        rows[name] = n
     place, codes = np.concatenate(places), np.concatenate(found)
     row, column = np.divmod(place, len(columns))
     own, others = used(list(rows), row), used(columns, column)
     attempts, correct = np.array(meanings.attempts, np.int64)[codes], np.array(meanings.correct, np.float64)[codes]
     sums = (attempts, correct, np.full(len(codes), -1, np.int64))
     about = (f"wide{'' if role == 'model' else ', transposed'} ({tab.format})", len(rows), tab.where)
+    tried = own.codes >= 0 if role == "model" else others.codes >= 0
+    untried = [name for name, known in zip(rows if role == "model" else columns, tried, strict=True) if not known]
     if role == "model":
         none: list[str | None] = [None] * len(others.names)
-        return Cells(own.names, others.names, none, own.codes[row], others.codes[column], *sums, *about)
+        return Cells(own.names, others.names, none, own.codes[row], others.codes[column], *sums, *about,
+                     unscored, untried=untried)  # fmt: skip
     of_row = dict(zip(rows, clusters, strict=True))
     return Cells(others.names, own.names, [of_row[name] for name in own.names], others.codes[column], own.codes[row],
-                 *sums, *about)  # fmt: skip
+                 *sums, *about, unscored, untried=untried)  # fmt: skip
 
 
 def _reason(key: str, role: str, name: str) -> str:
@@ -93,11 +103,18 @@ def _reason(key: str, role: str, name: str) -> str:
 def _columns(tab: Tabular, key: str, cluster: str | None, reason: Reason) -> list[str]:
     """The columns of cells; InputError where one can't hold results, or `key` and `cluster` no identifiers."""
     columns = [n for n in tab.names if not _nameless(n) and n not in (key, cluster)]
-    index = tab.names[0] if tab.names[0].strip() in ("", "Unnamed: 0") else None
-    _check_unnamed(tab, [n for n in tab.names if _nameless(n) and n not in (key, cluster, index)])
+    index = {n for n in tab.names if INDEX.fullmatch(n) or (n == tab.names[0] and n.strip() in ("", "Unnamed: 0"))}
+    _check_unnamed(tab, [n for n in tab.names if _nameless(n) and n not in index | {key, cluster}])
     for name in columns:
+        if plain(name) in ELSE:
+            raise Unrecognised(
+                f"column '{name}' is no result, by its name: --leave-out '{name}', or make a table with a row for "
+                "each attempt"
+            )
+        if LEVELS.fullmatch(name):
+            raise InputError(f'column "{name}" has a name in several levels: join them to one name each')
         if "nested" in tab.kinds.get(name, ()):
-            raise InputError(f"column '{name}' holds lists or objects{reason(name)}")
+            raise Unrecognised(f"column '{name}' holds lists or objects{reason(name)}")
         if not is_simple(tab.schema[name]):
             kind = tab.schema[name]
             raise InputError(f"column '{name}' holds {kind} values; a cell is 0, 1, true, false, 3/4 or a rate")
@@ -150,37 +167,53 @@ def _rows(
 def _fault(
     tab: Tabular, n: int, columns: list[str], place: Ints, values: Sequence[Any], meanings: _Meanings, reason: Reason
 ) -> InputError:
-    """What is wrong with the first cell of a row that is no result."""
+    """What is wrong with the first cell of a row that is no result. Where the first row has none, the table is none."""
     for k, value in sorted(zip(place.tolist(), values, strict=True), key=itemgetter(0)):
         try:
             meanings[value]
         except ValueError as e:
-            why = "" if str(value).strip().lower() in UNSCORED else reason(columns[k])
-            return InputError(f"row {tab.line(n)}, column '{columns[k]}': {e}{why}")
+            at = f"row {tab.line(n)}, column '{columns[k]}'"
+            word = str(value).strip().lower()
+            if word in UNSCORED:
+                return InputError(f"{at}: {e}")
+            rate = NUMBER.fullmatch(word) and 0 <= float(word) <= 1
+            return (InputError if n or rate else Unrecognised)(f"{at}: {e}{reason(columns[k])}")
     raise AssertionError
 
 
 class _Meanings(dict[Any, int]):
     """The value of a cell -> its place in `attempts` and `correct`, EMPTY for a pair that was not tried.
 
-    A value that is no result raises ValueError, with the reason.
+    `none` is the place of cells without a score. A value that is no result raises ValueError, with the reason.
     """
 
-    def __init__(self, attempts_of_rates: int | None) -> None:
-        self.attempts_of_rates = attempts_of_rates
+    def __init__(self, choices: Choices) -> None:
+        self.of, self.unscored = choices.attempts, choices.unscored
         self.attempts: list[int] = []
         self.correct: list[float] = []
+        self.none = NONE
+        if self.unscored == "wrong":
+            self.none = self._place(self.of or 1, 0.0)
 
     def __missing__(self, value: Any) -> int:
         text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         if not text.strip():
             self[value] = EMPTY
-            return EMPTY
-        attempts, correct = cell(text, self.attempts_of_rates)
-        self[value] = len(self.attempts)
+        elif text.strip().lower() in UNSCORED:
+            if self.unscored is None:
+                raise ValueError(
+                    f"'{text}' is no score: choose --unscored drop (not an attempt) or --unscored wrong (score 0); "
+                    "a pair that was not tried has an empty cell"
+                )
+            self[value] = self.none
+        else:
+            self[value] = self._place(*cell(text, self.of))
+        return self[value]
+
+    def _place(self, attempts: int, correct: float) -> int:
         self.attempts.append(attempts)
         self.correct.append(correct)
-        return self[value]
+        return len(self.attempts) - 1
 
 
 def _text(value: Any) -> str | None:
@@ -195,27 +228,31 @@ def cell(text: str, attempts: int | None) -> tuple[int, float]:
     ((1, 1.0), (4, 3.0), (4, 3.0))
     """
     word = text.strip().lower()
-    if word in UNSCORED:
-        raise ValueError(f"'{text}' is no score; leave the cell empty where the pair was not tried")
     of = OF.fullmatch(word)
     if of:
         k, n = int(of[1]), int(of[2])
         if not (1 <= n < 2**31 and k <= n):
             raise ValueError(f"'{text}' is not so many of so many attempts")
         return n, float(k)
-    if word in ("true", "false"):
-        rate = float(word == "true")
+    if word in WORDS:
+        rate = WORDS[word]
     elif NUMBER.fullmatch(word):
         rate = float(word)
     else:
-        raise ValueError(f"'{text}' is no score: 0, 1, true, false, 3/4 or a rate")
+        raise ValueError(f"'{text}' is no score: 0, 1, true, false, pass, fail, 3/4 or a rate")
     if not 0 <= rate <= 1:
         raise ValueError(f"'{text}' is outside [0,1]")
     if attempts is None:
         if rate not in (0.0, 1.0):
             raise ValueError(f"'{text}' is a rate: of how many attempts? (--attempts N; 1 for partial credit)")
         return 1, rate
-    correct = rate * attempts
-    if attempts > 1 and abs(correct - round(correct)) > 0.01:
+    if attempts == 1:
+        return 1, rate
+    whole = round(rate * attempts)
+    digits = (
+        len(word.partition(".")[2]) if "e" not in word else 0
+    )  # fewer attempts than 10^digits: one whole number fits
+    rounded = attempts < 10**digits and abs(whole / attempts - rate) <= 0.5001 / 10**digits
+    if abs(rate * attempts - whole) > 0.01 and not rounded:
         raise ValueError(f"'{text}' is no whole number out of {attempts} attempts")
-    return attempts, float(round(correct)) if attempts > 1 else correct
+    return attempts, float(whole)

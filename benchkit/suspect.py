@@ -1,4 +1,4 @@
-"""Names of a table that may be one, since they differ only in how they are written."""
+"""Names of a table that may be one, since they differ only in how they are written, or that may name no item."""
 
 from __future__ import annotations
 
@@ -14,12 +14,29 @@ SPACES = ((r"[\s\pZ_-]+", "-"), (r"^-|-$", ""))  # `gpt 4o`, `gpt_4o`
 NUMBERS = ((r"\.0$", ""), (r"(^|[^0-9.])0+([0-9])", r"\1\2"))  # `7.0`, of a column with gaps; `007`, `q07`
 """Ways of writing that are taken to be one, beside upper and lower case: what matches, and what is put there."""
 
+SUMMARIES = frozenset(
+    ("all", "average", "avg", "index", "max", "mean", "median", "min", "n_correct", "n_shot", "overall", "rank", "sd",
+     "seed", "std", "sum", "temperature", "total", "totals")
+)  # fmt: skip
+"""What a row or a column is called that sums others up, or says how they were made."""
+
+MISSING = frozenset(("na", "n/a", "nan", "none", "null", "<na>", ""))
+"""What programs write where a name is missing."""
+
 MODELS = "may be one model: --model-map makes them one"
 ITEMS = "may be one item, since no model tried both"
+NAMES = "may name a summary or a setting: leave it out (--leave-out, of a column)"
+NO_NAMES = "may stand for a name that is missing"
+ENDINGS = (MODELS, ITEMS, NAMES, NO_NAMES)
+"""How each of these warnings ends."""
 
 
 def doubts(table: pa.Table) -> list[str]:
-    """Models, and items that no model tried under both names, that may be one, in words. table: responses."""
+    """What may be wrong with the names of a table, in words. table: responses.
+
+    Models that may be one, items that may be one and that no model tried under both names, summaries taken for a model
+    or an item, and missing names.
+    """
     models, items = (table[name].unique().to_pylist() for name in ("model", "item"))
     group = _groups(items, SPACES + NUMBERS)
     if (group >= 0).any():
@@ -28,7 +45,17 @@ def doubts(table: pa.Table) -> list[str]:
         there = group[item] >= 0
         pairs, times = np.unique(group[item][there] * len(models) + model[there], return_counts=True)
         group[np.isin(group, pairs[times > 1] // len(models))] = -1  # a model tried both
-    return _said(models, _groups(models, SPACES), MODELS) + _said(items, group, ITEMS)
+    said = _said(models, _groups(models, SPACES), MODELS) + _said(items, group, ITEMS)
+    for words, says in ((SUMMARIES, NAMES), (MISSING, NO_NAMES)):
+        found = [f"{what} '{n}'" for what, names in (("model", models), ("item", items)) for n in _among(names, words)]
+        if found:
+            said.append(f"{found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''} {says}")
+    return said
+
+
+def _among(names: list[str], words: frozenset[str]) -> list[str]:
+    """The names that are one of these words, in upper or lower case."""
+    return sorted(n for n in names if len(n) < 12 and n.strip().lower() in words)
 
 
 def _groups(names: list[str], spellings: tuple[tuple[str, str], ...]) -> Ints:
