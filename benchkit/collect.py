@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -288,12 +288,13 @@ def _other(task: OtherTask) -> str:
 def _tasks(read: _Read, args: Namespace) -> tuple[list[_Source], list[Cells]]:
     """Sources of several benchmarks: those of --task, or all with --prefix-task, which names items TASK/ITEM."""
     found = read.found
-    tasks = sorted({s.task for s in found if s.task} | read.others)
     if args.task is not None:
+        tasks = sorted({s.task for s in found if s.task} | read.others)
         if args.task not in tasks:
             raise InputError(f"--task: no task '{args.task}' (found: {', '.join(tasks) or 'none'})", where="")
         found = [s for s in found if s.task == args.task]
-    elif len(tasks) > 1 and not args.prefix_task:
+    tasks = sorted({s.task for s in found if s.task and len(s.cells.model)})
+    if len(tasks) > 1 and args.task is None and not args.prefix_task:
         raise InputError(
             f"several tasks ({', '.join(tasks)}): choose one with --task, or keep all with --prefix-task", ""
         )
@@ -355,8 +356,10 @@ def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
             continue
         found = _walk(name)
         if not found:
+            hidden = next(_hidden(name), None)
+            more = f"; hidden ones, such as {hidden}, have to be named" if hidden else ""
             raise InputError(
-                f"no result files ({', '.join(endings.RESULTS)}, or these packed) in this folder", where=name
+                f"no result files ({', '.join(endings.RESULTS)}, or these packed) in this folder{more}", where=name
             )
         out += sorted(found)
         walked |= set(found)
@@ -383,6 +386,14 @@ def _walk(folder: str) -> list[str]:
             found += [f for f in named if os.path.isfile(f)]  # a FIFO would be waited for
         entered.add(real)
     return found
+
+
+def _hidden(folder: str) -> Iterator[str]:
+    """Result files below a folder that are hidden, or in a hidden folder."""
+    for at, _, files in os.walk(folder):
+        for path in (os.path.join(at, f) for f in sorted(files) if endings.is_result(f)):
+            if any(part.startswith(".") for part in os.path.relpath(path, folder).split("/")):
+                yield path
 
 
 def missing(got: Collected) -> int:

@@ -38,6 +38,9 @@ EXCEL = "an Excel workbook: save the sheet as CSV UTF-8"
 GZIP, ZSTD = PACKED = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """How packed data begin."""
 
+UNREAD = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"\x04\x22\x4d\x18": "lz4"}
+"""How data begin that other programs packed."""
+
 HEAD = 1 << 16
 
 LONG_FOOTER = 1 << 22
@@ -75,6 +78,9 @@ def detect(data: bytes) -> str:
         raise InputError("UTF-16 text: save it as UTF-8")
     if data.startswith(b"\xd0\xcf\x11\xe0") or (data[:2] == b"PK" and b"xl/workbook" in data):
         raise InputError(EXCEL)
+    packer = next((name for head, name in UNREAD.items() if data.startswith(head)), None)
+    if packer:
+        raise InputError(f"packed by {packer}: unpack it with {packer} -dc")
     if data[257:262] == b"ustar":
         raise InputError("a tar archive: unpack it, and name its folder or files")
     if data.startswith(b"version https://git-lfs.github.com/spec/"):

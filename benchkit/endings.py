@@ -5,7 +5,8 @@ import os
 RESULTS = (".csv", ".tsv", ".json", ".jsonl", ".jsonlines", ".ndjson", ".parquet", ".arrow", ".eval")
 PACKED = (".gz", ".zst")
 OTHERS = (".arrows", ".txt")
-TOOLS = (".eval_results", "_eval_results")  # what EvalPlus and BigCodeBench put behind the name of the run
+TOOLS = (".eval_results", "_eval_results", "_evalperf_results", "_codegeneration_output_eval_all")
+"""What EvalPlus, BigCodeBench, EvalPerf and LiveCodeBench put behind the name of the run."""
 
 
 def is_result(name: str) -> bool:

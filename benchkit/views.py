@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 MARK = Show("mark", "")
 _PLACES = 20  # of more new items the first are shown
+_LEGEND = (
+    "spread: an item's share of the differences between scores; rest r: its correlation with the other items; "
+    "info: Fisher information about its difficulty; inverted: pairs of models that it orders against the others"
+)
 _NAMES = 5  # of more models or items that a flag names the first are shown
 _ROWS = 40  # of more than fit on a screen the first rows of a table, and the items that need a look, are shown
 _LOOK = ("negative_discrimination", "identical_items", "untried_items")
@@ -72,6 +76,8 @@ def diagnosis(document: Mapping[str, Any]) -> View:
     heads = {"item": "item", "attempts": "attempts", "rate": "rate", "share_of_spread": "spread",
              "item_rest_correlation": "rest r", "information": "info", "inversion_rate": "inverted"}  # fmt: skip
     columns = [MARK, *(Show(k, h, ".1f" if k == "information" else ".3f") for k, h in heads.items())]
+    if rows:
+        summary.append(_LEGEND)
     return View(summary, columns, rows, order=lambda row: natural(row["item"]))
 
 

@@ -353,7 +353,7 @@ class TestSeveralSources:
         assert "model 'a', item 'q1', attempt '0', stand twice in one.csv (2 such pairs)" in done.err
         (parts.folder / "three.csv").write_text("model,item,correct\na,q2,1\n")
         assert (
-            "stand in one.csv and in three.csv (1 such pair): --merge sum"
+            "stand in one.csv and in three.csv (1 such pair): leave out a copy; --merge sum"
             in parts("bk-matrix one.csv three.csv", rc=2).err
         )
         assert rows(parts, "--merge sum one.csv three.csv")[1]["attempts"] == 2
@@ -382,7 +382,10 @@ class TestSeveralSources:
         got = json.loads(parts("bk-matrix in -t json").out)["sources"]
         assert [(s["source"], s["rows"]) for s in got] == [("two.csv", 2), ("one.csv", 2)]
         (parts.folder / "void").mkdir()
-        assert "no result files" in parts("bk-matrix void", rc=2).err
+        assert parts("bk-matrix void", rc=2).err.endswith(", or these packed) in this folder\n")
+        (parts.folder / "void" / ".tool").mkdir()
+        (parts.folder / "void" / ".tool" / "x.json").write_text("{}")
+        assert "; hidden ones, such as void/.tool/x.json, have to be named" in parts("bk-matrix void", rc=2).err
 
     def test_a_model_named_for_sources_that_all_name_theirs(self, parts: Shell) -> None:
         said = "bk-matrix: warning: --model: of no use, since every source records its model (--model-map renames)\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 
@@ -43,6 +45,8 @@ class TestFilesOfOtherKinds:
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), EXCEL),
             (tar(), "a tar archive: unpack it, and name its folder or files"),
             (gzip.compress(tar()), "a tar archive: unpack it, and name its folder or files"),
+            (lzma.compress(CSV), "packed by xz: unpack it with xz -dc"),
+            (bz2.compress(CSV), "packed by bzip2: unpack it with bzip2 -dc"),
             (POINTER, "a Git LFS pointer in place of the file: fetch it with git lfs pull"),
             ("model,item,score\né,q,1\n".encode("cp1252"), "line 2: not UTF-8 text: save it as UTF-8"),
         ),

@@ -51,6 +51,15 @@ def grading(study: str, grader: str) -> dict[str, Any]:
             "grader_name": grader, "score": 1.0, "parse_ok": True}  # fmt: skip
 
 
+def test_a_task_of_which_no_sample_is_left_asks_for_no_choice(sh: Shell) -> None:
+    samples = [lm_eval(bleu=0.5), lm_eval(acc=1.0)]
+    samples[0] |= {"bleu": [["a"], "b"]}  # of the whole corpus
+    for name, sample in zip(("x", "y"), samples, strict=True):
+        write(sh.folder / "d" / "m" / f"samples_{name}_{STAMP}.jsonl", [sample])
+    write(sh.folder / "d" / "m" / f"results_{STAMP}.json", {"results": {}, "model_name": "m"})
+    assert sh("bk-matrix d -t csv").out.endswith(b"\nm,0,1,1,\n")
+
+
 class TestTask:
     """Files of another task than --task's, in which something would have to be chosen."""
 

@@ -263,8 +263,10 @@ def scores(column: pa.Array, name: str) -> tuple[Array, Flags]:
 
 
 def _shown(rows: Rows, k: int) -> str:
-    what = "no score: a number in [0,1], true or false, pass or fail" if np.isnan(rows.score[k]) else "outside [0,1]"
-    return f"('{rows.columns['score'][k].as_py()}') is {what}"
+    score = rows.score[k]
+    what = "no score: a number in [0,1], true or false, pass or fail" if np.isnan(score) else "outside [0,1]"
+    hint = " (a count needs one of attempts, --attempts-col)" if 1 < score < np.inf and score % 1 == 0 else ""
+    return f"('{rows.columns['score'][k].as_py()}') is {what}{hint}"
 
 
 def _note_clusters(pairs: set[tuple[int, int]], item: Ints, cluster: Ints, counts: Flags) -> None:

@@ -123,7 +123,7 @@ def _refuse_overlap(
     more = "; --duplicates chooses within one source only" if hint else ""
     raise InputError(
         f"model '{models[key // len(items)]}', item '{items[key % len(items)]}'{which} stand {both} "
-        f"({count(len(clashes), 'such pair')}): --merge sum adds them up as further attempts, "
+        f"({count(len(clashes), 'such pair')}): leave out a copy; --merge sum adds them up as further attempts, "
         f"--model-from and --model-map tell models apart{more}",
         where="",
     )
