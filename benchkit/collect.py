@@ -74,10 +74,13 @@ class _Read(NamedTuple):
 def collect(args: Namespace) -> Collected:
     """Read every source that the command was given and merge them. Errors name the source."""
     columns = {role: getattr(args, f"{role}_col") for role in NAMES if getattr(args, f"{role}_col") is not None}
+    named = {role: tuple(dict.fromkeys(columns.pop(role))) for role in ("model", "item") if role in columns}
+    columns |= {role: names[0] for role, names in named.items() if len(names) == 1}
+    joined: dict[str, tuple[str, ...]] = {role: names for role, names in named.items() if len(names) > 1}
     items = naming.item_list(args.items)
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
                       args.filter, args.metric, args.scorer, args.split, items, args.task,
-                      frozenset(args.leave_out or ()))  # fmt: skip
+                      frozenset(args.leave_out or ()), joined)  # fmt: skip
     read = _read_all(args, choices)
     _check_uses(read.found, args)
     found, parts = _tasks(read, args)
@@ -313,8 +316,8 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
     doc = look(name, args.from_, data)
     reader = registry.find(doc) if doc else None
     if doc and reader:
-        if choices.columns:
-            role = next(iter(choices.columns))
+        if choices.columns or choices.joined:
+            role = next(iter(choices.columns | choices.joined))
             raise InputError(f"--{role}-col: of no use for {reader.NAME}", where="")
         if choices.leave_out:
             raise InputError(f"--leave-out: of no use for {reader.NAME}", where="")

@@ -9,6 +9,7 @@ TABLES = (
     "transposed: a row an item, a column a model",
 )
 TOOLS = (
+    "Harbor and Terminal-Bench results (result.json a trial, results.json a run)",
     "Inspect AI logs (.eval, .json)",
     "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)",
     "HELM run folders (per_instance_stats.json, with run_spec.json beside it)",
@@ -19,7 +20,6 @@ TOOLS = (
     "OpenAI evals logs (.jsonl)",
     "promptfoo results (results.json, .jsonl)",
     "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)",
-    "Harbor and Terminal-Bench results (result.json a trial, results.json a run)",
     "tau-bench rewards and tau2-bench simulations",
     "lighteval and Open LLM Leaderboard details (details_*.parquet)",
     "DeepEval test runs (test_run_*.json, .latest_run_full.json)",

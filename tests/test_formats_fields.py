@@ -14,7 +14,7 @@ from native_files import write
 
 from benchkit.errors import InputError
 from benchkit.formats import parquet
-from benchkit.formats.fields import canonical, digest, first, inner, members, records, text
+from benchkit.formats.fields import canonical, common, digest, first, goes_along, inner, members, records, text
 from benchkit.formats.native import Document, identifier, look, parse
 
 
@@ -35,6 +35,25 @@ class TestRecords:
     def test_first(self, tmp_path: Path) -> None:
         for value, want in (([{"a": 1}], {"a": 1}), ({"a": 1}, {"a": 1}), ([], {}), ([[]], {})):
             assert first(document(write(tmp_path / "a.json", value))) == want
+
+    def test_files_that_go_along(self) -> None:
+        layouts = ({"a", "b"}, {"c"})
+        for keys, want in (("ab", True), ("abx", True), ("c", True), ("ax", False), ("", False)):
+            assert goes_along(dict.fromkeys(keys), layouts) is want
+        for score in ("score", "is_correct", "passed"):
+            assert not goes_along({"a": 1, "b": 1, score: 1}, layouts)
+
+    def test_a_file_that_many_ask_for_is_parsed_once(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.json", {"a": 1})
+        found = common(str(path))
+        assert found == {"a": 1} and common(str(path)) is found
+        write(path, {"a": [1, 2]})
+        assert common(str(path)) == {"a": [1, 2]}
+        path.write_text("{")
+        with pytest.raises(InputError, match=str(path)):
+            common(str(path))
+        path.unlink()
+        assert common(str(path)) is None and common(str(tmp_path)) is None
 
     def test_others_are_named(self) -> None:
         with pytest.raises(InputError, match="trials are an object, not a list"):

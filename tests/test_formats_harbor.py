@@ -273,7 +273,8 @@ def test_what_the_agent_left_goes_with_the_trial(tmp_path: Path, trial_file: str
     """Calls that were logged have a model, and were wide tables with errors; other folders are the user's."""
     log = {"model": "gpt-x", "messages": [], "optional_params": {}}
     write(tmp_path / "hello__a" / trial_file, trial() if trial_file == "result.json" else old())
-    for name, document in (("debug.json", log), ("a.jsonl", [log, log]), ("b.json", ["x"])):
+    report = {"a__a-1": {"patch_exists": True, "resolved": True}}  # SWE-bench's, by the trial's tests
+    for name, document in (("debug.json", log), ("a.jsonl", [log, log]), ("b.json", ["x"]), ("report.json", report)):
         path = write(tmp_path / "hello__a" / inside / name, document)
         assert reader(path) == "harbor" and attempts(path) is None
     assert reader(write(tmp_path / "hello__a" / "mine" / "debug.json", log)) is None

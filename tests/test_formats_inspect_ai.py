@@ -94,7 +94,7 @@ class TestSamples:
 
     def test_labels_are_no_scores(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.json", log([sample(n, f"label {n}") for n in range(7)] + [sample(7)]))
-        with pytest.raises(InputError, match=r"7 of the scores are none of C, .*'label 4' and 2 more$"):
+        with pytest.raises(InputError, match=r"7 of the scores are none of C, .*'label 4' and 2 more\. .* another scorer"):
             attempts(path, unscored="wrong")
 
 
@@ -220,10 +220,19 @@ class TestScoredAgain:
         assert found and found.items == ["0", "1"]
 
     def test_nor_where_the_other_is_damaged(self, tmp_path: Path) -> None:
+        """That is said of the other, when it is read."""
         path = self.logs(tmp_path, "match")
         (tmp_path / "a-scored.eval").write_bytes(b"PK\x03\x04")
         found = attempts(path)
         assert found and found.items == ["0", "1"]
+        samples = [{"id": k, "epoch": 1, "scores": {"match": {"value": "C"}}} for k in "01"]
+        about = HEADER["eval"] | {"eval_id": "e1"}
+        path = write(tmp_path / "b.json", log(samples, eval=about))
+        odd = [one | {"scores": 3} for one in samples]
+        for damage in ({"eval": 3}, {"samples": 3}, {"samples": odd}):
+            write(tmp_path / "b-scored.json", log(samples, eval=about) | damage)
+            found = attempts(path)
+            assert found and found.items == ["0", "1"]
 
 
 class TestSeveral:

@@ -82,6 +82,8 @@ class TestRead:
         write(folder / "model_judgment" / "ground_truth_judgment.jsonl", [row(), row("q2", 0)])
         write(folder / "model_judgment" / "m_strict.jsonl", [strict] * 2)
         question = {"question_id": "q1", "category": "math", "task": "simplify", "turns": ["?"], "ground_truth": "1"}
+        assert reader(write(folder.parent / "a.jsonl", [question | {"model": "m", "score": 1}])) is None
+        (folder.parent / "a.jsonl").unlink()
         write(folder / "question.jsonl", [question, question | {"question_id": "q2"}])
         answer = {"question_id": "q1", "answer_id": "x", "model_id": "m", "choices": [], "tstamp": 1.0}
         write(folder / "model_answer" / "m.jsonl", [answer, answer | {"question_id": "q2"}])

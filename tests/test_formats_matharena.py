@@ -133,6 +133,8 @@ class TestRuns:
         with pytest.raises(InputError, match=r"several scorers \(judge_1, judge_2\): choose one with --scorer"):
             attempts(path)
         assert scores(attempts(path, scorer="judge_2")) == {"3": [0.5, 0.0, 1.0]}
+        with pytest.raises(InputError, match="3 grades for 2 answers"):
+            attempts(write(path, RUN | {"judgment": judges, "correct": [], "answers": ["a", "b"]}), scorer="judge_2")
         path = write(path, RUN | {"judgment": judges[1:], "correct": ["TODO Grading"] * 3})
         assert scores(attempts(path)) == {"3": [0.5, 0.0, 1.0]}
 

@@ -70,7 +70,12 @@ class TestRead:
             assert scores(got) == {"HumanEval/0": [1.0, 0.0], "HumanEval/1": [1.0, 1.0]}
             assert got and got.numbers == ["0", "1"] * 2
         got = attempts(write(tmp_path / "b.json", {"details": new[::2]}))
-        assert got and got.items == ["humaneval_0", "humaneval_2"]
+        assert got and got.items == ["HumanEval/0", "HumanEval/1"]  # as those of a model that was asked more often
+
+    def test_examples_that_share_a_task_unevenly_are_no_repeats(self, tmp_path: Path) -> None:
+        rows = [{"example_abbr": f"a_{n}", "task_id": task, "correct": [True]} for n, task in enumerate("xxy")]
+        got = attempts(write(tmp_path / "a.json", results(*rows)))
+        assert got and got.items == ["a_0", "a_1", "a_2"]
 
     def test_a_cascade_that_needed_no_judge(self, tmp_path: Path) -> None:
         """Its verdicts lack in the replicas where the rules find every example right."""

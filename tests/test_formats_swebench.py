@@ -448,7 +448,12 @@ class TestVariants:
         beside = write(tmp_path / "infra_errors.json", {never: "no image", ran: "before it was done again"})
         found = attempts(path)
         assert found and found.items == [ran, never] and found.errors == [False, True]
-        assert attempts(beside) is None and attempts(write(beside, {})) is None
+        assert attempts(beside) is None
+        other = write(tmp_path / "m.json", {ran: True})
+        with pytest.raises(InputError, match=r"infra_errors.json .* of the run that wrote eval_results.json"):
+            attempts(other)
+        assert attempts(write(beside, {})) is None
+        assert scores(attempts(other)) == {ran: [1]}
 
     def test_the_harness_s_own_folder_is_read_once(self, sh: Shell) -> None:
         """<model>.<run>.json where it was started tells more than the reports below logs/run_evaluation."""
@@ -479,5 +484,6 @@ def test_what_goes_with_results(tmp_path: Path, document: Any) -> None:
 
 def test_predictions_with_a_score_are_a_table(tmp_path: Path) -> None:
     """They were passed over as if they held none."""
-    rows = [{"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "", "resolved": True}]
-    assert reader(write(tmp_path / "a.json", rows)) is None
+    for score in ("resolved", "passed"):
+        rows = [{"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "", score: True}]
+        assert reader(write(tmp_path / "a.json", rows)) is None

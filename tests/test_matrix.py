@@ -195,7 +195,7 @@ class TestAttempts:
         text = "model,data set,item,score,seed,note\na,x,1,1,1,n\na,y,2,1,1,n\na,y,1,0,2,n\n"
         said = "rows 2 and 4: model 'a', item '1' stand twice (1 such key): choose --duplicates first, last or attempt "
         assert said in (err := error(sh, "", text))
-        assert err.endswith("; the rows differ in data set, seed: one that numbers the attempts is for --attempt-col\n")
+        assert "; the rows differ in data set, seed: one that numbers the attempts is for --attempt-col, " in err
         lines = '{"model":"a","item":"x","score":1}\n{"model":"a","item":"x","score":1,"run":2}\n'
         assert "; the rows differ in run: one" in error(sh, "", lines)
 
@@ -612,6 +612,44 @@ class TestTypedColumns:
 
     def test_white_space_in_names_is_kept_in_rows_and_columns_alike(self, sh: Shell) -> None:
         assert rows(sh, "", b"model,q ,r\na,1,0\n") == rows(sh, "", b"item,a\nq ,1\nr,0\n")
+
+
+class TestJoinedColumns:
+    """Names that stand in several columns."""
+
+    CALL = "--item-col set --item-col item --model-col model --model-col effort"
+    WANT = b"\na/hi,x/007,1,1,\na/hi,y/007,1,0,\na/lo,x/007,1,0,\n"
+
+    @pytest.mark.parametrize("ending", ("csv", "ndjson", "json", "parquet", "arrow"))
+    def test_are_one_name(self, sh: Shell, ending: str) -> None:
+        frame = pl.DataFrame(
+            {"effort": ["hi", "hi", "lo"], "set": ["x", "y", "x"], "model": "a", "item": "007", "score": [1, 0, 0]}
+        )
+        write = {"csv": frame.write_csv, "ndjson": frame.write_ndjson, "json": frame.write_json,
+                 "parquet": frame.write_parquet, "arrow": frame.write_ipc_stream}[ending]  # fmt: skip
+        write(sh.folder / f"x.{ending}")
+        assert sh(f"bk-matrix -t csv {self.CALL} x.{ending}").out.endswith(self.WANT)
+
+    def test_counts_and_whole_numbers(self, sh: Shell) -> None:
+        lines = "".join(json.dumps({"model": "a", "set": k, "item": "q", "n": 2, "k": k}) + "\n" for k in range(3))
+        got = sh("bk-matrix -t csv --item-col set --item-col item", stdin=lines.encode()).out
+        assert got.endswith(b"a,0/q,2,0,\na,1/q,2,1,\na,2/q,2,2,\n")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        (
+            ("model,set,item,score\na,,q,1\n", "row 2: the model or the item is missing"),
+            ("model,item,score\na,q,1\n", "no column 'set' for --item-col (found: model, item, score)"),
+            ("model,set,item,q1\na,x,q,1\n", "no score column"),
+            ('{"model":"a","set":1.5,"item":"q","score":1}\n', "column 'set' holds floating-point numbers"),
+            ('{"model":"a","set":[1],"item":"q","score":1}\n', "column 'set' holds lists or objects"),
+        ),
+    )
+    def test_what_can_t_be_joined(self, sh: Shell, text: str, said: str) -> None:
+        assert said in error(sh, "--item-col set --item-col item", text)
+
+    def test_a_wide_table_has_one_column_of_names(self, sh: Shell) -> None:
+        assert "--model-col: several are for" in error(sh, "--model-col a --model-col b", "a,b,q\nx,y,1\n")
 
 
 class TestLeaveOut:

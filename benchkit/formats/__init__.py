@@ -16,7 +16,7 @@ from benchkit.formats.columns import Roles, recognise, shown
 from benchkit.formats.tabular import Tabular, open_source
 from benchkit.tables import RESPONSES
 
-MODEL = "\x00model"  # no column of a file is called so
+MADE = "\0"  # no column of a file is called so
 WHAT = {"attempts": "counts of attempts", "correct": "counts of correct attempts"}
 Sniff = Callable[[Tabular, Roles], bool]
 Read = Callable[[Tabular, Roles, Choices], Cells]
@@ -42,10 +42,17 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
     tab = tab.without(choices.leave_out)
     if itemeval.COLUMNS.issubset(tab.names):
         raise Unrecognised("itemeval's gradings as text: read gradings_long.parquet, which holds the same")
-    roles = recognise(tab.names, choices.columns)
+    told = dict(choices.columns)
+    for role, names in choices.joined.items():
+        lost = next((n for n in names if n not in tab.schema), None)
+        if lost is not None:
+            raise InputError(f"no column '{lost}' for --{role}-col (found: {shown(tab.names)})")
+        told[role] = MADE + role
+        tab = tab.joined(names, told[role])
+    roles = recognise(tab.names, told)
     if model is not None and not roles.model and roles.item and (roles.score or roles.attempts):
-        tab = tab.constant(MODEL, model)
-        roles = roles._replace(model=MODEL)
+        tab = tab.constant(MADE + "model", model)
+        roles = roles._replace(model=MADE + "model")
     readers: tuple[tuple[Sniff, Read, set[str]], ...] = (
         (counts.sniff, counts.read, {"model", "item", "attempts", "correct", "cluster"}),
         (long.sniff, long.read, {"model", "item", "score", "attempt", "cluster"}),
@@ -56,8 +63,10 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
             idle = sorted(choices.columns.keys() - uses)
             if idle:
                 raise InputError(f"--{idle[0]}-col {choices.columns[idle[0]]}: of no use for this table")
+            if choices.joined and read_cells is wide.read:
+                raise InputError(f"--{next(iter(choices.joined))}-col: several are for tables with a row for each pair")
             return read_cells(tab, roles, choices)
-    raise Unrecognised(_unrecognised(tab, roles, choices.columns))
+    raise Unrecognised(_unrecognised(tab, roles, told))
 
 
 def _unrecognised(tab: Tabular, roles: Roles, told: dict[str, str]) -> str:

@@ -15,10 +15,11 @@ Array = npt.NDArray[np.float64]
 class Choices(NamedTuple):
     """What the user decided where a guess would change the numbers; None is not decided.
 
-    `columns`: role -> column name. `unscored`, `errors`: what attempts without a score, and failed ones, count as.
-    `merge`: tables that share a pair are added up. `attempts`: how many a rate is of. `filter`, `metric`, `scorer`,
-    `split`: which of several. `items`: all items that there are, where a source may not list the unsolved ones. `task`:
-    the one benchmark that is wanted. `leave_out`: columns that a table is read without.
+    `columns`: role -> column name. `joined`: model or item -> the columns that name it together. `unscored`, `errors`:
+    what attempts without a score, and failed ones, count as. `merge`: tables that share a pair are added up.
+    `attempts`: how many a rate is of. `filter`, `metric`, `scorer`, `split`: which of several. `items`: all items that
+    there are, where a source may not list the unsolved ones. `task`: the one benchmark that is wanted. `leave_out`:
+    columns that a table is read without.
     """
 
     columns: dict[str, str]
@@ -34,6 +35,7 @@ class Choices(NamedTuple):
     items: frozenset[str] | None = None
     task: str | None = None
     leave_out: frozenset[str] = frozenset()
+    joined: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
 
 
 class Watched(Choices):

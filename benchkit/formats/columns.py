@@ -113,7 +113,7 @@ def _called(names: Sequence[str], known: Sequence[str], told: dict[str, str]) ->
 
 def shown(names: Sequence[str]) -> str:
     """The first of many names of columns; empty ones are left out."""
-    names = [n for n in names if n.strip()]
+    names = [n for n in names if n.strip() and n[0] != "\0"]  # this begins what is made up here
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 

@@ -77,7 +77,8 @@ def _filled(data: pa.Table, line: Line) -> tuple[pa.Table, Line]:
 def _check_attempts(name: str, table: pa.Table) -> None:
     """InputError where a column called `n` seems to hold row numbers, tokens or the like."""
     attempts = table["attempts"].to_numpy()
-    if plain(name) == "n" and np.ptp(attempts) and table["correct"].to_numpy().max() <= 1:
+    different = len(attempts) > 2 and len(np.unique(attempts)) == len(attempts)
+    if plain(name) == "n" and different and table["correct"].to_numpy().max() <= 1:
         raise InputError(
             f"column '{name}' may be no count of attempts, since no count of correct ones is above 1: say so with "
             f"--attempts-col {name}, or --leave-out {name}"

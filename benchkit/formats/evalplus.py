@@ -24,8 +24,6 @@ from benchkit.formats.native import Attempts, Document, choose
 NAME = "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json)"
 
 STATUS = {"pass": True, "fail": False, "timeout": False, "success": True, "failed": False, "timed out": False}
-
-
 SAMPLE = {"task_id", "solution", "completion", "raw_solution", "prompt", "_identifier"}
 PASS_AT_K = {"model", "split", "subset", "calibrated"}
 
@@ -41,6 +39,7 @@ def _beside(row: dict[str, Any]) -> bool:
 
 
 def _kind(doc: Document) -> str | None:
+    """Whose results it holds; brief: EvalPerf's summary, which goes with its results."""
     tasks = doc.first.get("eval") if doc.kind == "json" and isinstance(doc.first, dict) else None
     if not isinstance(tasks, dict):
         return None
@@ -50,15 +49,10 @@ def _kind(doc: Document) -> str | None:
             return "evalperf" if "results" in task else "brief"
         return "evalplus" if isinstance(task.get("base"), list) and "plus" in task else None
     if isinstance(task, list) and task:
-        if not isinstance(task[0], dict):
-            return None
-        return (
-            "bigcodebench"
-            if {"solution", "status"} <= task[0].keys()
-            else "evalplus"
-            if "base_status" in task[0]
-            else None
-        )
+        sample = task[0] if isinstance(task[0], dict) else {}
+        if {"solution", "status"} <= sample.keys():
+            return "bigcodebench"
+        return "evalplus" if "base_status" in sample else None
     return "evalplus" if "date" in doc.first and "hash" in doc.first else None
 
 
@@ -97,7 +91,8 @@ def _evalperf(tasks: dict[str, Any], choices: Choices) -> Attempts:
 
 
 def _bigcodebench(doc: Document, choices: Choices) -> Attempts:
-    about = doc.sibling(os.path.basename(doc.path or "").replace("eval_results.json", "pass_at_k.json"))
+    stem, results, _ = os.path.basename(doc.path or "").partition("eval_results.json")
+    about = doc.sibling(f"{stem}pass_at_k.json") if results else None
     about = about if isinstance(about, dict) and about.keys() >= PASS_AT_K else {}
     out = Attempts("bigcodebench", text(about, "model"), f"calibrated={about['calibrated']}" if about else None)
     said = [text(about, key) for key in ("subset", "split")]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator, Set
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from benchkit.errors import InputError
+from benchkit.formats.columns import LESSER, NAMES
 from benchkit.formats.native import Document
 
+SCORES = {*NAMES["score"], *LESSER["score"]}
 KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}
 
 
@@ -26,6 +30,31 @@ def first(doc: Document) -> dict[str, Any]:
     """The first object of a JSON document, {} where there is none: what `sniff` looks at."""
     value = doc.first[0] if isinstance(doc.first, list) and doc.first else doc.first
     return value if doc.kind in ("json", "ndjson") and isinstance(value, dict) else {}
+
+
+def goes_along(row: dict[str, Any], layouts: Iterable[Set[str]]) -> bool:
+    """Whether an object has all keys of one of the layouts: those of a tool's files that hold no results.
+
+    One that holds a score too is a row of a table, where columns can be named.
+    """
+    return any(keys <= row.keys() for keys in layouts) and not SCORES & row.keys()
+
+
+def common(path: str) -> Any:
+    """The JSON value of a file that many others ask for, None where there is none. It must not be changed.
+
+    It is parsed once as long as the file stays as it is.
+    """
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return _parsed(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: str, *_changed: int) -> Any:
+    return Document(path, "json", None, None).sibling(os.path.basename(path))
 
 
 def members(value: Any, what: str) -> Iterator[tuple[int, dict[str, Any]]]:

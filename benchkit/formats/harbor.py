@@ -16,7 +16,7 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, inner, members, text
+from benchkit.formats.fields import common, first, inner, members, text
 from benchkit.formats.native import Attempts, Document, choose, number, of_wanted
 
 NAME = "Harbor and Terminal-Bench results (result.json a trial, results.json a run)"
@@ -64,7 +64,6 @@ def _within_trial(path: str | None) -> bool:
     return False
 
 
-@lru_cache(maxsize=256)
 def _holds_trial(path: str) -> bool:
     """Whether a file is there and is a trial's; an agent may leave hundreds beside it."""
     value = _object(path)
@@ -84,7 +83,7 @@ def _trials_of_run(path: str) -> frozenset[str]:
 def _object(path: str) -> dict[str, Any]:
     """The JSON object in a file, {} where there is none."""
     try:
-        value = Document(path, "json", None, None).sibling(path)
+        value = common(path)
     except InputError:
         return {}
     return value if isinstance(value, dict) else {}

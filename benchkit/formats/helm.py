@@ -85,7 +85,7 @@ def _in_run(doc: Document) -> bool:
 
 
 def read(doc: Document, choices: Choices) -> Attempts | None:
-    display = _is_display(first(doc)) and not doc.siblings("per_instance_stats", ".json")
+    display = _is_display(first(doc)) and not doc.siblings("per_instance_stats.json", "")
     if isinstance(doc.first, dict) or not (display or _is_instance(first(doc))):
         return None
     entries = list(_of_display(doc) if display else members(doc.first, "entry"))
@@ -135,7 +135,7 @@ def _of_display(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
     """The entries of display_predictions.json, as per_instance_stats.json has them."""
     instances = doc.sibling("instances.json")
     if instances is None:
-        raise InputError("no per_instance_stats.json beside it, and no instances.json, which says the splits")
+        raise InputError("get per_instance_stats.json too, or instances.json, which says the splits: none is beside it")
     splits = {str(one.get("id")): one.get("split") for _, one in members(instances, "instances.json: instance")}
     for n, row in members(doc.first, "entry"):
         split = splits.get(str(row.get("instance_id")))

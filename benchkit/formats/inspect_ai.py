@@ -113,7 +113,7 @@ def _decided(texts: list[str], more: bool, choices: Choices) -> None:
     shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
     says = f"{len(texts)} of the scores are none of C, I, P, N, yes, no and numbers: {shown}"
     if not more:
-        raise InputError(says)
+        raise InputError(f"{says}. There is no other score: choose another scorer, or score the log again")
     if choices.unscored is None:
         raise InputError(
             f"{says}. Inspect takes them as 0: choose --unscored drop (not an attempt) or --unscored wrong (score 0)"
@@ -148,12 +148,13 @@ def _scored_again(doc: Document, log: dict[str, Any], keys: Set[tuple[str, str]]
     return (
         again is not None
         and keys <= again.keys()
-        and scorers <= {k for s in again.values() for k in inner(s, "scores")}
+        and scorers <= {k for s in again.values() if isinstance(s.get("scores"), dict) for k in s["scores"]}
     )
 
 
 def _beside(doc: Document, name: str, identity: str, wanted: str) -> dict[tuple[str, str], dict[str, Any]] | None:
     """The samples of another log in the folder, None where it is not of the same identity, or can't be read."""
+    samples: Any
     try:
         if name.endswith(".eval"):
             archive = Archive(doc._replace(path=os.path.join(os.path.dirname(doc.path or ""), name), data=None).source)
@@ -161,10 +162,11 @@ def _beside(doc: Document, name: str, identity: str, wanted: str) -> dict[tuple[
             samples = _summaries(archive, log)
         else:
             log = doc.sibling(name)
-            samples = log.get("samples") or [] if isinstance(log, dict) else []
+            samples = log.get("samples") if isinstance(log, dict) else None
+        same = isinstance(log, dict) and text(inner(log, "eval"), identity) == wanted
     except InputError:
         return None  # said where that log itself is read
-    if not isinstance(log, dict) or text(inner(log, "eval"), identity) != wanted:
+    if not same or not isinstance(samples, list):
         return None
     return {(str(s.get("id")), str(s.get("epoch", 1))): _current(s, log) for s in samples if isinstance(s, dict)}
 

@@ -14,7 +14,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, place, records, text
+from benchkit.formats.fields import first, goes_along, place, records, text
 from benchkit.formats.native import Attempts, Document, identifier, number
 
 NAME = "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)"
@@ -31,9 +31,8 @@ STRICT = {"question_id", "follow_all_instructions", "instruction_id_list"}  # mo
 
 
 def sniff(doc: Document) -> bool:
-    keys = first(doc).keys()
-    beside = keys >= STRICT and bool(doc.siblings("ground_truth_judgment", ".jsonl"))
-    return _is_judgment(doc) or beside or any(keys >= names for names in AROUND)
+    beside = goes_along(first(doc), (STRICT,)) and bool(doc.siblings("ground_truth_judgment", ".jsonl"))
+    return _is_judgment(doc) or beside or goes_along(first(doc), AROUND)
 
 
 def _is_judgment(doc: Document) -> bool:

@@ -16,23 +16,21 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.columns import NAMES
-from benchkit.formats.fields import first, kind, members
+from benchkit.formats.fields import first, goes_along, kind, members
 from benchkit.formats.native import Attempts, Document, identifier, number
 
 NAME = "LiveCodeBench graded answers (*_eval_all.json)"
 
 FILE = re.compile(r"(?:Scenario\.)?(?P<scenario>[a-z]+)_(?P<n>\d+)_(?P<temperature>[\d.]+)_eval_all\.json", re.ASCII)
+OUTPUTS = tuple({question, answers} for question in ("question_id", "id") for answers in ("code_list", "pred_list"))
 
 
 def sniff(doc: Document) -> bool:
     if doc.kind != "json" or not isinstance(doc.first, list):
         return False
-    keys = first(doc).keys()
-    outputs = bool(
-        {"question_id", "id"} & keys and {"code_list", "pred_list"} & keys and not set(NAMES["score"]) & keys
-    )
-    return {"question_id", "output_list"} <= keys or {"question_id", "graded_list"} <= keys or outputs or _eval(doc)
+    row = first(doc)
+    graded = {"question_id", "output_list"} <= row.keys() or {"question_id", "graded_list"} <= row.keys()
+    return graded or goes_along(row, OUTPUTS) or _eval(doc)
 
 
 def _eval(doc: Document) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import inner, kind, members, text
+from benchkit.formats.fields import common, inner, kind, members, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number, of_wanted
 
 NAME = "lm-evaluation-harness samples (samples_*.jsonl, with results_*.json beside it)"
@@ -198,14 +198,15 @@ def _results(doc: Document, stamp: str | None) -> dict[str, Any]:
     same = [n for n in beside if stamp and n in (f"results_{stamp}.json", f"{stamp}_results.json")]
     same = same or [n for n in beside if stamp and n.endswith(f"_{stamp}.json")]
     same = same or [n for n in beside if n == "results.json" or n.startswith("results_") or n.endswith("_results.json")]
+    folder = os.path.dirname(doc.path or "")
     found = []
-    for name in same:
-        value = doc.sibling(name)
+    for path in (os.path.join(folder, name) for name in same):
+        value = common(path)
         if not isinstance(value, dict):
-            raise InputError("no object", where=os.path.join(os.path.dirname(doc.path or ""), name))
+            raise InputError("no object", where=path)
         found.append(value)
     if not same and not stamp and len(beside) == 1:  # --output_path FILE.json
-        value = doc.sibling(beside[0])
+        value = common(os.path.join(folder, beside[0]))
         found += [value] if isinstance(value, dict) and value.keys() >= RESULTS else []
     stem = os.path.basename(doc.path or "").split(".json")[0]
     if not stamp and SANITISED.search(stem):

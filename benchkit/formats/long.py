@@ -369,7 +369,10 @@ def _differing(reading: Reading, a: int, b: int) -> str:
     differ = [n for n in names if n not in reading.names.values() and one.get(n) != other.get(n)]
     if not differ:
         return ""
-    return f"; the rows differ in {shown(differ)}: one that numbers the attempts is for --attempt-col"
+    return (
+        f"; the rows differ in {shown(differ)}: one that numbers the attempts is for --attempt-col, "
+        "one that tells items apart for a further --item-col"
+    )
 
 
 def _name(reading: Reading, index: int) -> str | None:

@@ -48,8 +48,6 @@ def _run(doc: Document, choices: Choices) -> Attempts:
     for name, value in (("correct", correct), ("answers", answers)):
         if not isinstance(value, list):
             raise InputError(f"{name} is {kind(value)}, not a list")
-    if len(correct) > len(answers):
-        raise InputError(f"{len(correct)} grades for {len(answers)} answers")
     judges = _judges(row.get("judgment"))
     graded = any(c is not None and c != UNGRADED for c in correct)
     scorers = [*(["correct"] if graded or not judges else []), *judges]
@@ -57,6 +55,8 @@ def _run(doc: Document, choices: Choices) -> Attempts:
     scorer = choose(choices.scorer or default, scorers, "--scorer", "scorer")
     if scorer != "correct":
         correct = [_share(one, "points", "max_points", k) for k, one in enumerate(judges[scorer], 1)]
+    if len(correct) > len(answers):
+        raise InputError(f"{len(correct)} grades for {len(answers)} answers")
     item = _problem(doc)
     for k in range(len(answers)):
         score = _score(correct[k], "correct", k + 1) if k < len(correct) else None

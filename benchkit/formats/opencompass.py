@@ -3,8 +3,9 @@
 Older details have no names of examples: they are an object by the example's number from 0, or a list. No model is
 recorded: it is the name of the folder. Evaluators without a verdict may give each example other numbers, of which the
 user may choose one. A data set that repeats its examples (num_repeats, of HumanEval) names each repeat as one more
-example; what they are repeats of is their task_id. The cascade of rules and a judge writes no verdict in a replica
-where the rules find every example right. The predictions in the folder beside results/ add nothing.
+example, so that examples are called by their task_id, where there is one, as they are without repeats. The cascade of
+rules and a judge writes no verdict in a replica where the rules find every example right. The predictions in the folder
+beside results/ add nothing.
 
 Source: opencompass/openicl/icl_evaluator/icl_base_evaluator.py, opencompass/tasks/openicl_eval.py, of 0.2.6 to 0.5.4,
 opencompass/evaluator/cascade_evaluator.py.
@@ -62,18 +63,15 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
                 f"({', '.join(found)})"
             )
     verdict = choose(choices.metric, found, "--metric", "metric")
-    repeats: Counter[str] | None = Counter() if _repeat([d for _, d in details]) else None
-    for n, detail in details:
+    tasks = _tasks([d for _, d in details])
+    seen: Counter[str] = Counter()
+    for (n, detail), task in zip(details, tasks, strict=True):
         values = _replicas(detail, verdict)
         if not values:
             raise InputError(f"{place(n)}an example without a verdict")
-        item, first = detail["example_abbr"], 0
-        if repeats is not None:
-            item = _task(detail)
-            first = repeats[item]
-            repeats[item] += len(values)
-        for k, value in enumerate(values, first):
-            out.add(item, number(value, verdict, n), attempt=k, line=n)
+        for k, value in enumerate(values, seen[task] if task else 0):
+            out.add(task or detail["example_abbr"], number(value, verdict, n), attempt=k, line=n)
+        seen[task] += len(values)
     return out
 
 
@@ -89,15 +87,12 @@ def _replicas(detail: dict[str, Any], verdict: str) -> list[Any]:
     return values + [True] * max(0, min(right, len(rules) - len(values)))
 
 
-def _task(detail: dict[str, Any]) -> Any:
-    value = detail.get("task_id")
-    return value[0] if isinstance(value, list) and value else value
-
-
-def _repeat(details: list[dict[str, Any]]) -> bool:
-    """Whether examples with names of their own are repeats of tasks."""
-    tasks = [_task(d) for d in details]
-    return all(isinstance(t, str) and t for t in tasks) and len(set(tasks)) < len(tasks)
+def _tasks(details: list[dict[str, Any]]) -> list[str]:
+    """The task of each example, '' where not every one names its own, or some are repeated more often than others."""
+    given: list[Any] = [detail.get("task_id") for detail in details]
+    tasks = [value[0] if isinstance(value, list) and value else value for value in given]
+    named = all(isinstance(task, str) and task for task in tasks)
+    return tasks if named and len(set(Counter(tasks).values())) == 1 else [""] * len(details)
 
 
 def _numbers(details: list[dict[str, Any]]) -> list[str]:

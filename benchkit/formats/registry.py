@@ -31,6 +31,7 @@ from benchkit.formats import (
 from benchkit.formats.native import Document, Reader
 
 MODULES = (
+    harbor,  # first: what an agent and its tests left in a trial's folder may look like results of any other tool
     inspect_ai,
     lm_eval,
     helm,
@@ -41,7 +42,6 @@ MODULES = (
     openai_evals,
     promptfoo,
     livebench,
-    harbor,
     tau_bench,
     lighteval,
     deepeval,

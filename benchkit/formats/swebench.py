@@ -37,14 +37,13 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
+from benchkit import endings
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.columns import NAMES
-from benchkit.formats.fields import first, inner, kind, records, text
+from benchkit.formats.fields import common, first, goes_along, inner, kind, records, text
 from benchkit.formats.native import Attempts, Document, identifier
 
 NAME = "SWE-bench and its variants, OpenHands (results, reports, details)"
@@ -75,12 +74,8 @@ BESIDE = (
 
 
 def sniff(doc: Document) -> bool:
-    return _is_line(first(doc)) or _beside(first(doc)) or _kind(doc) is not None or _within_submission(doc.path)
-
-
-def _beside(row: dict[str, Any]) -> bool:
-    """Whether it goes with others: what holds a score too is a table, where columns can be named."""
-    return any(keys <= row.keys() for keys in BESIDE) and not set(NAMES["score"]) & row.keys()
+    row = first(doc)
+    return _is_line(row) or goes_along(row, BESIDE) or _kind(doc) is not None or _within_submission(doc.path)
 
 
 def _is_line(row: dict[str, Any]) -> bool:
@@ -104,11 +99,9 @@ def _within_submission(path: str | None) -> bool:
     return any(f.name in ("trajs", "logs") and _is_submission(str(f.parent)) for f in folders)
 
 
-@lru_cache(maxsize=256)
 def _is_submission(folder: str) -> bool:
-    path = os.path.join(folder, "results", "results.json")
     try:
-        results = Document(path, "json", None, None).sibling(path)
+        results = common(os.path.join(folder, "results", "results.json"))
     except InputError:
         return False
     return isinstance(results, dict) and _form(results) in ("results", "report")
@@ -138,7 +131,7 @@ def _form(doc: dict[str, Any]) -> str | None:
     if isinstance(doc.get("resolved"), list) and any(name in doc for name in SUBMISSION):
         return "results"
     name, value = next(iter(doc.items()), ("", None))
-    if isinstance(value, dict) and (value.keys() == {"resolved", "total"} or _beside(value)):
+    if isinstance(value, dict) and (value.keys() == {"resolved", "total"} or goes_along(value, BESIDE)):
         return "beside"
     if isinstance(value, dict) and "resolved" in value and (INSTANCE.fullmatch(name) or _detailed(value)):
         return "instances"
@@ -152,7 +145,7 @@ def _detailed(value: dict[str, Any]) -> bool:
 def read(doc: Document, choices: Choices) -> Attempts | None:
     if _is_line(first(doc)):
         return _lines(doc)
-    if _beside(first(doc)):
+    if goes_along(first(doc), BESIDE):
         return None
     form = _kind(doc)
     if form in (None, "beside"):
@@ -206,15 +199,15 @@ def _told_by_results(doc: Document, items: list[str]) -> bool:
     parts = run.split(os.sep)
     if parts[-4:-2] == ["logs", "run_evaluation"]:
         places.append(os.sep.join([*parts[:-4], f"{parts[-1]}.{parts[-2]}.json"]))
-    return any(_tells(doc, path, items, of_all=path == places[0]) for path in places)
+    return any(_tells(path, items, of_all=path == places[0]) for path in places)
 
 
-def _tells(doc: Document, path: str, items: list[str], of_all: bool = False) -> bool:
+def _tells(path: str, items: list[str], of_all: bool = False) -> bool:
     """Whether a file has results of these instances. of_all: it is a submission's, which has all, listed or not.
 
     The harness writes its report anew when some instances are run again, and then has only these.
     """
-    results = doc.sibling(path)  # a whole path stays as it is
+    results = common(path)
     form = _form(results) if isinstance(results, dict) else None
     if of_all or form != "report":
         return form in ("results", "report")
@@ -284,10 +277,15 @@ def _pro(doc: Document) -> Attempts:
     out = Attempts("swe-bench pro")
     for n, (item, resolved) in enumerate(doc.first.items(), 1):
         out.add(item, _flag(resolved, item, n), cluster=repository(item), line=n)
-    never_ran = doc.sibling("infra_errors.json")
-    for item in never_ran if isinstance(never_ran, dict) else {}:
-        if item not in doc.first:  # a run that was done again leaves its list of before
-            out.add(item, None, cluster=repository(item), error=True)
+    listed = doc.sibling("infra_errors.json")
+    never_ran = [i for i in listed if i not in doc.first] if isinstance(listed, dict) else []  # a rerun leaves the list
+    if never_ran and endings.unpacked(os.path.basename(doc.path or "")) != "eval_results.json":
+        raise InputError(
+            "infra_errors.json beside it is of the run that wrote eval_results.json: give this file that name, or "
+            "keep it in another folder"
+        )
+    for item in never_ran:
+        out.add(item, None, cluster=repository(item), error=True)
     return out
 
 
@@ -320,7 +318,7 @@ def _lines(doc: Document) -> Attempts | None:
         model = text(inner(about, "llm_config", n), "model", n)
         agents.add(text(about, "agent_class", n))
         out.add(item, resolved, model=model, cluster=repository(item), error=failed, line=n)
-    if not evaluated or _tells(doc, "report.json", out.items):
+    if not evaluated or (doc.path and _tells(os.path.join(os.path.dirname(doc.path), "report.json"), out.items)):
         return None
     out.settings = agents.pop() if len(agents) == 1 else None
     return out

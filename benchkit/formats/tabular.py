@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchkit import csvtext, decode, jsontext, output
 from benchkit.casting import decoded
@@ -87,6 +88,22 @@ class Tabular(NamedTuple):
         whole = None if self.whole is None else partial(_then, self.whole, lambda tab: tab.constant(name, value))
         return self._replace(batches=batches, schema={**self.schema, name: pa.utf8()}, whole=whole)
 
+    def joined(self, names: Sequence[str], name: str) -> Tabular:
+        """The same rows with one column more: the identifiers of several, with slashes between. For `batches` only."""
+        if self.whole is not None:
+            return self.whole().joined(names, name)  # which kinds of values they hold is known then
+        for part in names:
+            check_identifier(self, part)
+
+        def batches(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            for batch in self.batches(list(dict.fromkeys([n for n in wanted if n != name] + list(names)))):
+                parts = [_filled_text(batch.column(n)) for n in names]
+                made = pc.binary_join_element_wise(*parts, "/", null_handling="emit_null")
+                columns = [made if n == name else batch.column(n) for n in wanted]
+                yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+
+        return self._replace(batches=batches, schema={**self.schema, name: pa.utf8()})
+
     def without(self, names: frozenset[str]) -> Tabular:
         """The same rows without some columns; InputError where one is not there."""
         strange = sorted(names - self.schema.keys())
@@ -101,6 +118,12 @@ class Tabular(NamedTuple):
         schema = {n: kind for n, kind in self.schema.items() if n not in names}
         whole = None if self.whole is None else partial(_then, self.whole, lambda tab: tab.without(names))
         return self._replace(records=records, schema=schema, whole=whole) if names else self
+
+
+def _filled_text(column: pa.Array) -> pa.Array:
+    """Identifiers as text, null where they are empty."""
+    text = decoded(pa.chunked_array([column])).combine_chunks().cast(pa.utf8())
+    return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def _then(whole: Callable[[], Tabular], change: Callable[[Tabular], Tabular]) -> Tabular:

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, inner, members, text
+from benchkit.formats.fields import common, first, inner, members, text
 from benchkit.formats.native import Attempts, Document, number
 
 NAME = "tau-bench rewards and tau2-bench simulations"
@@ -68,13 +68,13 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
 
 def _single(doc: Document, choices: Choices) -> Attempts | None:
     """A simulation's own file, of the run above its folder: None where the index there holds its reward."""
-    above = doc.sibling(os.path.join(os.pardir, "results.json"))
+    folder, inside = os.path.split(os.path.dirname(os.path.abspath(doc.path or "")))
+    above = None if doc.path is None else common(os.path.join(folder, "results.json"))
     run = above if isinstance(above, dict) and _is_run(above) else {}
     index = run.get("simulations") or run.get("simulation_index") or []
     if any(isinstance(one, dict) and one.get("id") == doc.first["id"] for one in index):
         return None
     out = _of_run(run, choices)
-    folder, inside = os.path.split(os.path.dirname(os.path.abspath(doc.path or "")))
     out.folder = folder if inside == "simulations" else None
     return _simulations(out, [doc.first], indexed=False)
 
