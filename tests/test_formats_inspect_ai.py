@@ -94,7 +94,7 @@ class TestSamples:
 
     def test_labels_are_no_scores(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.json", log([sample(n, f"label {n}") for n in range(7)] + [sample(7)]))
-        with pytest.raises(InputError, match=r"7 of the scores are none of C, .*'label 4' and 2 more\. .* another scorer"):
+        with pytest.raises(InputError, match=r"7 of the scores .*'label 4' and 2 more\. .*choose another scorer"):
             attempts(path, unscored="wrong")
 
 

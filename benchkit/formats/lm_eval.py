@@ -194,11 +194,13 @@ def _results(doc: Document, stamp: str | None) -> dict[str, Any]:
 
     Where the samples' name has the arguments of the model, these must be the results'.
     """
-    beside = [n for n in doc.siblings("", ".json") if not n.startswith("samples_") and "_samples_" not in n]
-    same = [n for n in beside if stamp and n in (f"results_{stamp}.json", f"{stamp}_results.json")]
+    folder = os.path.dirname(doc.path or "")
+    names = (f"results_{stamp}.json", f"{stamp}_results.json") if stamp else ()
+    same = [n for n in names if os.path.isfile(os.path.join(folder, n))]
+    beside = [] if same else doc.siblings("", ".json")
+    beside = [n for n in beside if not n.startswith("samples_") and "_samples_" not in n]
     same = same or [n for n in beside if stamp and n.endswith(f"_{stamp}.json")]
     same = same or [n for n in beside if n == "results.json" or n.startswith("results_") or n.endswith("_results.json")]
-    folder = os.path.dirname(doc.path or "")
     found = []
     for path in (os.path.join(folder, name) for name in same):
         value = common(path)
