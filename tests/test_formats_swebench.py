@@ -177,6 +177,15 @@ class TestInstances:
         want = [("agent", "sympy__sympy-7", 1, 1), ("agent", "sympy__sympy-8", 1, 0)]
         assert [(r["model"], r["item"], r["attempts"], r["correct"]) for r in got] == want
 
+    def test_results_beside_details_say_the_same_again(self, tmp_path: Path) -> None:
+        """Details have the instances that were not solved too, so that nothing more has to be told."""
+        details = write(tmp_path / "agent" / "per_instance_details.json", DETAILS)
+        results = tmp_path / "agent" / "results" / "results.json"
+        assert attempts(write(results, {"no_logs": [], "resolved": ["astropy__astropy-1"]})) is None
+        assert attempts(details) is not None
+        got = attempts(write(results, {"no_logs": [], "resolved": ["astropy__astropy-2"]}), items=frozenset(DETAILS))
+        assert scores(got) == {"astropy__astropy-1": [0.0], "astropy__astropy-2": [1.0]}
+
     def test_trajectories_of_a_submission_go_with_it(self, tmp_path: Path) -> None:
         """Each agent has a layout of its own for them: one that names a model was a wide table with errors."""
         trajectory = {"model": "m", "instance_id": "a__a-1", "steps": [{"action": "x"}]}
@@ -185,6 +194,9 @@ class TestInstances:
             path = write(tmp_path / folder / "trajs" / "a" / "a__a-1.json", trajectory)
             assert (reader(path) == "swebench") == (folder == "agent")
         assert attempts(tmp_path / "agent" / "trajs" / "a" / "a__a-1.json") is None
+        lines = [openhands("a__a-1", report=verdict(True))]
+        assert attempts(write(tmp_path / "agent" / "trajs" / "output.jsonl", lines)) is None
+        assert attempts(write(tmp_path / "mine" / "trajs" / "output.jsonl", lines)) is not None
 
     def test_reports_alone_ask_for_the_results_beside_them(self, sh: Shell) -> None:
         write(sh.folder / "agent" / "results" / "results.json", {"no_logs": [], "resolved": []})

@@ -21,7 +21,7 @@ Kinds of files, by what they hold:
 * resolved_by_repo.json, resolved_by_time.json, predictions (all_preds.jsonl, preds.json, output.jsonl of OpenHands),
   trajectories of mini-SWE-agent, and what else is in the folders trajs and logs of a submission: go with others. So
   does what says the same again: the report.json of an instance, or lines of OpenHands, where the run's own results
-  are beside them.
+  are beside them; a submission's results.json, where its per_instance_details.json has the same resolved instances.
 
 But for OpenHands no file records a model. The cluster of an instance is its repository: the identifier before the
 last '-', in SWE-bench Pro and SWE-smith before the commit, in Multi-SWE-bench owner/repository:pr-number before the
@@ -148,7 +148,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     if goes_along(first(doc), BESIDE):
         return None
     form = _kind(doc)
-    if form in (None, "beside"):
+    if form in (None, "beside") or (form == "results" and _told_by_details(doc)):
         return None
     if form == "results":
         out = _results(doc.first, choices)
@@ -200,6 +200,15 @@ def _told_by_results(doc: Document, items: list[str]) -> bool:
     if parts[-4:-2] == ["logs", "run_evaluation"]:
         places.append(os.sep.join([*parts[:-4], f"{parts[-1]}.{parts[-2]}.json"]))
     return any(_tells(path, items, of_all=path == places[0]) for path in places)
+
+
+def _told_by_details(doc: Document) -> bool:
+    """Whether the per_instance_details.json of a submission says the same of all instances, solved or not."""
+    details = common(os.path.join(_above(doc.path, "results"), "per_instance_details.json")) if doc.path else None
+    if not isinstance(details, dict) or _form(details) != "instances":
+        return False
+    solved = {i for i, row in details.items() if isinstance(row, dict) and row.get("resolved") is True}
+    return solved == _ids(doc.first, "resolved").keys()
 
 
 def _tells(path: str, items: list[str], of_all: bool = False) -> bool:
@@ -318,7 +327,8 @@ def _lines(doc: Document) -> Attempts | None:
         model = text(inner(about, "llm_config", n), "model", n)
         agents.add(text(about, "agent_class", n))
         out.add(item, resolved, model=model, cluster=repository(item), error=failed, line=n)
-    if not evaluated or (doc.path and _tells(os.path.join(os.path.dirname(doc.path), "report.json"), out.items)):
+    report_of_run = os.path.join(os.path.dirname(doc.path or ""), "report.json")
+    if not evaluated or (doc.path and (_within_submission(doc.path) or _tells(report_of_run, out.items))):
         return None
     out.settings = agents.pop() if len(agents) == 1 else None
     return out
