@@ -16,7 +16,7 @@ TOOLS = (
     "MathArena outputs (Parquet, NDJSON) and run files (N.json, N.json.zst)",
     "SWE-bench and its variants, OpenHands (results, reports, details)",
     "LiveCodeBench graded answers (*_eval_all.json)",
-    "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json)",
+    "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json, *evalperf_results.json)",
     "OpenAI evals logs (.jsonl)",
     "promptfoo results (results.json, .jsonl)",
     "LiveBench judgments (ground_truth_judgment.jsonl, or published as Parquet)",

@@ -21,7 +21,7 @@ from benchkit.formats.cells import Choices
 from benchkit.formats.fields import first, kind, members, text
 from benchkit.formats.native import Attempts, Document, choose
 
-NAME = "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json)"
+NAME = "EvalPlus, EvalPerf and BigCodeBench results (*eval_results.json, *evalperf_results.json)"
 
 STATUS = {"pass": True, "fail": False, "timeout": False, "success": True, "failed": False, "timed out": False}
 SAMPLE = {"task_id", "solution", "completion", "raw_solution", "prompt", "_identifier"}
