@@ -120,7 +120,7 @@ class TestHostile:
             (run(case("a", metric(), metric())), "row 1: metric 'Relevancy' stands twice"),
             (run(case("a") | {"metricsData": {"x": 1}}), "row 1: metrics are an object, not a list"),
             (run(case("a", metric()), hyperparameters=[1]), "hyperparameters is a list, not an object"),
-            (run(case("a")), "no metric found, only the verdict of a whole case: --metric success"),
+            (run(case("a")), "no metric found, only the verdict of a whole case: choose it with --metric success"),
             (run(), "no metric found"),
             ({"testRunLink": "https://x.invalid"}, "only a link to the run: its scores are in .latest_run_full.json"),
         ),

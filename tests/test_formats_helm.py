@@ -167,7 +167,7 @@ class TestRunFolder:
         run.unlink()
         rows = [{"instance_id": i, "train_trial_index": 0, "predicted_text": "", "stats": {"f1": x, "num_bytes": 3}}
                 for i, x in (("a", 0.5), ("b", 1), ("c", 0))]  # fmt: skip
-        path = write(run.parent / "display_predictions.json", [*rows, rows[0] | {"perturbation": TYPOS}])
+        path = write(run.parent / "display_predictions.json", [*rows, rows[0], rows[0] | {"perturbation": TYPOS}])
         with pytest.raises(InputError, match=r"get per_instance_stats\.json too, or instances\.json"):
             attempts(path)
         splits = [{"id": i, "split": "valid" if i == "b" else "test", "input": {}, "references": []} for i in "abc"]

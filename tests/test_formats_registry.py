@@ -66,7 +66,10 @@ class TestNobody:
         "results", "version", "simulations", "simulation_index", "details", "testCases", "testRunData", "testPassed",
         "responses", "subject_id", "question_id", "model", "score", "tstamp", "category", "task_id", "reward", "trial",
         "eval", "plan", "resolved", "task_name", "verifier_result", "trial_name", "is_resolved", "info", "tasks",
-        "n_resolved", "n_unresolved", "doc_id", "resps", "instance_id", "stats", "idx", "correct", "answers",
+        "n_resolved", "n_unresolved", "doc_id", "resps", "instance_id", "stats", "idx", "correct", "answers", "name",
+        "language", "prompt", "tests", "completions", "test_results", "metrics_data", "success", "test_result", "dps",
+        "metadata", "error", "report", "git_patch", "patch", "args", "model_configs", "logs", "config", "prompts", "0",
+        "persisted", "origin_prompt", "prediction", "eval_set_id", "pass@1", "solution", "status", "date", "agent_info",
     )  # fmt: skip
 
     @settings(max_examples=300)

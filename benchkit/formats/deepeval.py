@@ -50,7 +50,7 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     scores = [_scores(case, n) for n, case in enumerate(cases, 1)]
     names = sorted({name for found in scores for name in found})
     if not names and choices.metric is None:
-        raise InputError("no metric found, only the verdict of a whole case: --metric success")
+        raise InputError("no metric found, only the verdict of a whole case: choose it with --metric success")
     metric = choices.metric if choices.metric == PASSED else choose(choices.metric, names, "--metric", "metric")
     out = Attempts("deepeval", _model(run), text(run, "identifier"))
     attempts: dict[str, int] = {}

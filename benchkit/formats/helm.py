@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchkit import endings
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import first, inner, kind, members, text
+from benchkit.formats.fields import canonical, first, inner, kind, members, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number
 
 NAME = "HELM run folders (per_instance_stats.json, with run_spec.json beside it)"
@@ -132,12 +132,20 @@ def _is_display(row: dict[str, Any]) -> bool:
 
 
 def _of_display(doc: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The entries of display_predictions.json, as per_instance_stats.json has them."""
+    """The entries of display_predictions.json, as per_instance_stats.json has them.
+
+    Some ways of asking have a prediction for each reference of an instance: each repeats the instance's statistics.
+    """
     instances = doc.sibling("instances.json")
     if instances is None:
         raise InputError("get per_instance_stats.json too, or instances.json, which says the splits: none is beside it")
     splits = {str(one.get("id")): one.get("split") for _, one in members(instances, "instances.json: instance")}
+    seen = set()
     for n, row in members(doc.first, "entry"):
+        key = canonical([row.get(k) for k in ("instance_id", "perturbation", "train_trial_index", "stats")], "entry", n)
+        if key in seen:
+            continue
+        seen.add(key)
         split = splits.get(str(row.get("instance_id")))
         means = inner(row, "stats", n).items()
         yield n, row | {"stats": [{"name": {"name": m, "split": split}, "count": 1, "sum": x} for m, x in means]}

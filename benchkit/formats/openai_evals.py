@@ -81,8 +81,8 @@ def _metric(events: list[tuple[int, str, str, dict[str, Any]]], choices: Choices
         graded = dict.fromkeys(str(data["choice"])[:40] for data in metrics if data.get("choice") is not None)
         if graded:
             raise InputError(
-                f"no scores, only choices of a grader ({', '.join(sorted(graded)[:5])}): its "
-                "specification has no choice_scores"
+                f"no scores, only choices of a grader ({', '.join(sorted(graded)[:5])}): run it again with "
+                "choice_scores in its specification, or make a table of these choices with a score each"
             )
         return None  # nothing was scored
     numbers |= {"score"} if any("score" in data for data in metrics) else set()  # null beside metascore
