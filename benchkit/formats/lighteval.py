@@ -16,7 +16,7 @@ from typing import Any
 from benchkit.errors import InputError
 from benchkit.formats import parquet
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import digest, inner, text
+from benchkit.formats.fields import common, digest, inner, text
 from benchkit.formats.native import Attempts, Document, choose, number
 
 NAME = "lighteval and Open LLM Leaderboard details (details_*.parquet)"
@@ -112,7 +112,7 @@ def _model(doc: Document, date: str) -> tuple[str | None, str | None]:
         start = len(above) - above[::-1].index("details")
         name = "/".join(above[start:]) or None
         up = os.path.join(*[os.pardir] * (len(above) - start + 2), "results", *above[start:])
-    results = doc.sibling(os.path.join(up, f"results_{date}.json"))
+    results = common(os.path.join(os.path.dirname(doc.path), up, f"results_{date}.json")) if doc.path else None
     about = inner(results, "config_general") if isinstance(results, dict) else {}
     recorded = text(about, "model_name") or text(_config(about), "model_name")
     revision = text(about, "model_sha")
