@@ -254,7 +254,7 @@ class TestValidRewards:
     [({"end_time": None, "dataset_size": 2, "n_attempts": 2}, "no end, 1 of 4 trials"),
      ({"end_time": None, "dataset_size": 1, "n_attempts": 1}, None),  # all are there: only the end was not written
      ({"end_time": "x", "dataset_size": 2, "n_attempts": 2}, None), ({}, None),
-     ({"end_time": None}, "no end, 1 trials")],
+     ({"end_time": None}, "no end, 1 trial")],
 )  # fmt: skip
 def test_a_run_of_terminal_bench_that_did_not_end(tmp_path: Path, about: dict[str, Any], said: str | None) -> None:
     inside = write(tmp_path / "run" / "hello" / "hello.1" / "results.json", old())

@@ -18,6 +18,7 @@ from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
 from benchkit.formats.fields import common, first, inner, members, text
 from benchkit.formats.native import Attempts, Document, choose, number, of_wanted
+from benchkit.text import count
 
 NAME = "Harbor and Terminal-Bench results (result.json a trial, results.json a run)"
 
@@ -207,7 +208,7 @@ def _unfinished(about: dict[str, Any], trials: Any) -> str | None:
     if about.get("end_time", "") is not None or not isinstance(trials, list):
         return None
     if type(tasks) is not int or type(times) is not int:
-        return f"no end, {len(trials)} trials"
+        return f"no end, {count(len(trials), 'trial')}"
     return f"no end, {len(trials)} of {tasks * times} trials" if len(trials) < tasks * times else None
 
 
