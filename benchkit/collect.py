@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchkit import cli, decode, endings, naming, suspect, wire, workers
 from benchkit.errors import InputError, Unrecognised
 from benchkit.formats import Cells, Choices, long, open_source, read, registry
-from benchkit.formats.cells import FEW, Named, Watched
+from benchkit.formats.cells import FEW, Named, Untried, Watched
 from benchkit.formats.columns import NAMES, Roles
 from benchkit.formats.fields import canonical
 from benchkit.formats.merge import merge, said, source
@@ -26,13 +26,15 @@ MANY = 64  # files, and
 LARGE = 1 << 23  # bytes of all of them, that are worth processes of their own
 ATTEMPTS = 100_000  # of a source, that are kept one by one in case that another source has the same
 DOUBTS = (RATES, *suspect.ENDINGS)  # how warnings end that are of a whole table
+UNTRIED = "no scored attempt of "
 LONG = Roles("model", "item", "score", "attempt", None, None, "cluster")
 
 
 class Collected(NamedTuple):
     """The table, where it came from, and the history and warnings of the tables among its sources.
 
-    items: all that there are, as told by --items, or None. untried: models that no row is of.
+    items: all that there are, as told by --items or where the table lacks some of the sources', or None. untried:
+    models that no row is of.
     """
 
     table: pa.Table
@@ -41,7 +43,7 @@ class Collected(NamedTuple):
     warnings: list[str]
     notes: list[str]
     items: frozenset[str] | None
-    untried: list[str]
+    untried: Sequence[str]
 
 
 class _Source(NamedTuple):
@@ -81,28 +83,33 @@ def collect(args: Namespace) -> Collected:
     choices = Choices(columns, args.unscored, args.duplicates, args.merge == "sum", args.attempts, args.errors,
                       args.filter, args.metric, args.scorer, args.split, items, args.task,
                       frozenset(args.leave_out or ()), joined)  # fmt: skip
-    read = _read_all(args, choices)
-    _check_uses(read.found, args)
-    found, parts = _tasks(read, args)
+    sources = _read_all(args, choices)
+    _check_uses(sources.found, args)
+    found, parts = _tasks(sources, args)
     if items is not None:
         naming.check_items(parts, items, args.items)
     parts = naming.rename(naming.tell_apart(parts), naming.model_map(args))
     table = merge(parts, add=choices.merge, duplicates=choices.duplicates)
     own = doubts(table) + suspect.doubts(table)
     inherited = list(dict.fromkeys(str(w) for s in found for w in s.meta.get("warnings") or []))
-    inherited = [w for w in inherited if not w.endswith(DOUBTS) or w in own]  # said of a part, it may not hold of all
+    # said of a part, it may not hold of all
+    inherited = [w for w in inherited if w in own or not (w.endswith(DOUBTS) or w.startswith(UNTRIED))]
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
-    notes = [note for s in found for note in s.notes] + [w for w in own if w not in inherited] + _left(read, args)
+    notes = [note for s in found for note in s.notes] + [w for w in own if w not in inherited] + _left(sources, args)
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
-    tried = set(table["model"].unique().to_pylist())
-    untried = sorted({m for p in parts for m in p.untried} - tried)
-    if untried:
-        notes.append(f"no scored attempt of {count(len(untried), 'model')}: {_few(untried)}")
+    untried = _untried(table, parts)
+    if untried.items and items is None:
+        items = frozenset(table["item"].unique().to_pylist()).union(untried.items)
+    notes += [
+        f"{UNTRIED}{count(len(names), what)}: {_few(names)}"
+        for what, names in (("model", untried.models), ("item", untried.items))
+        if names
+    ]
     told = _told(found, parts)
     if args.prefix_task:  # the items say it
         told = [{key: x[key] for key in x if key != "task"} for x in told]
-    return Collected(table, told, histories[0] if histories else [], inherited, notes, items, untried)
+    return Collected(table, told, histories[0] if histories else [], inherited, notes, items, untried.models)
 
 
 def _read_all(args: Namespace, choices: Choices) -> _Read:
@@ -168,10 +175,21 @@ def _left(read: _Read, args: Namespace) -> list[str]:
     if unfinished:
         notes.append(f"{count(len(unfinished), 'run')} did not end: {_few(unfinished)}")
     if read.unknown:
-        notes.append(f"{count(len(read.unknown), 'file')} not recognised and left out: {_few(list(read.unknown))}")
+        notes.append(
+            f"{count(len(read.unknown), 'file')} not recognised and left out (-v says why): {_few(list(read.unknown))}"
+        )
     if taskless:
         notes.append(f"left out by --task, since no task is named: {_few(taskless)}")
     return notes
+
+
+def _untried(table: pa.Table, parts: Sequence[Cells]) -> Untried:
+    """Models and items of which no source has an attempt left."""
+    models, items = (set(table[name].unique().to_pylist()) for name in ("model", "item"))
+    return Untried(
+        sorted({m for p in parts for m in p.untried.models} - models),
+        sorted({j for p in parts for j in p.untried.items} - items),
+    )
 
 
 def _told(found: list[_Source], parts: list[Cells]) -> list[dict[str, Any]]:
@@ -263,7 +281,10 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
         for model, settings in each.items():
             runs.setdefault(model, set()).add(str(settings))
     named = {m: " or ".join(sorted(settings)) for m, settings in runs.items() if m in set(cells.models)}
-    return _Source(cells._replace(settings=named), tab.meta, tab.notes, tasks[0] if tasks else None)
+    lost = [cells.untried._asdict(), *(x["untried"] for x in told if isinstance(x.get("untried"), dict))]
+    models, items = ([str(n) for x in lost for n in list(x.get(what) or ())] for what in Untried._fields)
+    cells = cells._replace(settings=named, untried=Untried.of(models, items, cells))
+    return _Source(cells, tab.meta, tab.notes, tasks[0] if tasks else None)
 
 
 def _said(s: _Source) -> str:
@@ -305,7 +326,9 @@ def _tasks(read: _Read, args: Namespace) -> tuple[list[_Source], list[Cells]]:
         return found, [s.cells for s in found]
     parts = []
     for s in found:
-        parts.append(s.cells._replace(items=[f"{s.task}/{j}" for j in s.cells.items]) if s.task else s.cells)
+        items, lost = ([f"{s.task}/{j}" for j in names] for names in (s.cells.items, s.cells.untried.items))
+        untried = s.cells.untried._replace(items=lost)
+        parts.append(s.cells._replace(items=items, untried=untried) if s.task else s.cells)
     return found, parts
 
 
@@ -328,7 +351,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         fallback = naming.fallback(args, name, got.folder)
         tab, failed = tabular(got, doc, choices, fallback)
         cells = long.read(tab, LONG, choices)
-        untried = sorted({m or got.model or fallback or "" for m in got.models} - set(cells.models))
+        untried = Untried.of({m or got.model or fallback or "" for m in got.models}, got.items, cells)
         settings = dict.fromkeys(cells.models, got.settings) if got.settings else {}
         skipped = got.skipped | cells.skipped
         cells = cells._replace(

@@ -7,6 +7,7 @@ import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from benchkit import csvtext, decode, jsontext, wire
 from benchkit.endings import stem
@@ -89,8 +90,8 @@ def _text(data: bytes) -> str:
 
 def _has_header(data: bytes) -> bool:
     """Whether the first line names a column of items; else every line is an item, with its commas."""
-    header = next((line for line in _text(data).splitlines() if line.strip()), "")
-    names = header.split(csvtext.separator_of(header))
+    lines = list(islice((line for line in _text(data).splitlines() if line.strip()), 2))
+    names = lines[0].split(csvtext.separator_of(*lines)) if lines else []
     return any(plain(n.strip().strip('"')) in ITEM for n in names)
 
 
@@ -131,14 +132,14 @@ def rename(parts: list[Cells], names: dict[str, str]) -> list[Cells]:
     """Models by the names wanted; two that get one name are then one model."""
     if not names:
         return parts
-    known = {m for p in parts for m in (*p.models, *p.untried)}
+    known = {m for p in parts for m in (*p.models, *p.untried.models)}
     lost = sorted(set(names) - known)
     if lost:
         raise InputError(f"--model-map: no model '{lost[0]}' in the sources", where="")
     return [
         p._replace(
             models=[names.get(m, m) for m in p.models],
-            untried=[names.get(m, m) for m in p.untried],
+            untried=p.untried._replace(models=[names.get(m, m) for m in p.untried.models]),
             settings={names.get(m, m): settings for m, settings in p.settings.items()},
         )
         for p in parts

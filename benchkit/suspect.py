@@ -10,13 +10,13 @@ from benchkit.formats.cells import Ints
 from benchkit.tables import codes
 from benchkit.text import count
 
-SPACES = ((r"[\s\pZ_-]+", "-"), (r"^-|-$", ""))  # `gpt 4o`, `gpt_4o`
-NUMBERS = ((r"\.0$", ""), (r"(^|[^0-9.])0+([0-9])", r"\1\2"))  # `7.0`, of a column with gaps; `007`, `q07`
+SPACES = ((r"[\s\pZ_-]+", "-"), (r"-$", ""), (r"^-([^0-9])", r"\1"))  # `gpt 4o`, `gpt_4o`, but not `-1`
+NUMBERS = ((r"^([0-9]+)\.0$", r"\1"), (r"(^|[^0-9.])0+([0-9])", r"\1\2"))  # `7.0`, of a column with gaps; `007`, `q07`
 """Ways of writing that are taken to be one, beside upper and lower case: what matches, and what is put there."""
 
 SUMMARIES = frozenset(
-    ("all", "average", "avg", "index", "max", "mean", "median", "min", "n_correct", "n_shot", "overall", "rank", "sd",
-     "seed", "std", "sum", "temperature", "total", "totals")
+    ("acc", "accuracy", "all", "average", "avg", "difficulty", "index", "max", "mean", "median", "min", "n_correct",
+     "n_shot", "overall", "pass_rate", "rank", "sd", "seed", "std", "sum", "temperature", "total", "totals")
 )  # fmt: skip
 """What a row or a column is called that sums others up, or says how they were made."""
 

@@ -52,7 +52,10 @@ def test_names_of_sources_tell_files_apart(paths: list[str], names: list[str]) -
 def test_what_is_wrong_with_one(many: Shell) -> None:
     (many.folder / "d" / "037.csv").write_text(HEAD + "m,q,1,2\n")
     (many.folder / "d" / "041.csv").write_text(HEAD + "m,q,1\n")
-    assert many("bk-matrix d", rc=2).err == "bk-matrix: d/037.csv: row 2: score ('2') is outside [0,1]\n"
+    assert (
+        many("bk-matrix d", rc=2).err
+        == "bk-matrix: d/037.csv: row 2: score ('2') is outside [0,1] (a count needs one of attempts, --attempts-col)\n"
+    )
 
 
 def test_an_attempt_that_two_hold(many: Shell) -> None:
@@ -98,7 +101,10 @@ def test_a_link_that_leads_nowhere(many: Shell) -> None:
 def test_files_that_no_reader_knows(many: Shell) -> None:
     (many.folder / "d" / "y.json").write_text('{"a": 1}')
     got = many("bk-matrix d --to csv")
-    assert "1 file not recognised and left out: d/y.json" in got.err and got.out.count(b"\n") == 1 + FILES * 5
+    assert (
+        "1 file not recognised and left out (-v says why): d/y.json" in got.err
+        and got.out.count(b"\n") == 1 + FILES * 5
+    )
 
 
 @pytest.mark.skipif(workers.cores() == 1, reason="one core")

@@ -116,14 +116,47 @@ class TestColumns:
             b"a,q,3,2,\n"
         )
 
-    def test_row_numbers_are_no_counts(self, sh: Shell) -> None:
-        text = "model,item,n,correct\nA,q1,1,1\nA,q2,2,0\nA,q3,3,1\n"
-        assert "column 'n' may be no count of attempts" in error(sh, "", text)
-        assert sh("bk-matrix -t csv --leave-out n", stdin=text.encode()).out.endswith(
-            b"A,q1,1,1,\nA,q2,1,0,\nA,q3,1,1,\n"
+    def test_one_unit_of_a_score_for_all_rows(self, sh: Shell) -> None:
+        text = "model,item,n,k,score\na,p,4,2,50\na,q,4,0,0.4\na,r,4,1,1\n"
+        assert "does not say what" in error(sh, "", text)
+
+    def test_a_column_that_can_be_no_score(self, sh: Shell) -> None:
+        when = pl.Series("resolved", ["2026-01-01"]).str.to_datetime()
+        pl.DataFrame({"model": ["a"], "item": ["q"], "n": [3], "k": [2], "resolved": when}).write_parquet(
+            sh.folder / "x.parquet"
         )
+        assert sh("bk-matrix -t csv x.parquet").out.endswith(b"a,q,3,2,\n")
+
+    @pytest.mark.parametrize(
+        ("header", "said"),
+        (
+            ("n_attempts,n_correct,correct", "columns n_correct and correct could be the correct"),
+            ("n,n_attempts,k", "columns n and n_attempts could be the attempts"),
+        ),
+    )
+    def test_counts_are_not_chosen_between(self, sh: Shell, header: str, said: str) -> None:
+        assert said in error(sh, "", f"model,item,{header}\nA,x,4,3,1\n")
+
+    def test_a_flag_is_no_count(self, sh: Shell) -> None:
+        """Row numbers, tokens or tries of an agent, beside `correct` of one attempt."""
+        text = "model,item,n,correct\nA,q1,1,1\nA,q2,2,0\nA,q3,3,1\n"
+        for name in ("n", "n_attempts", "Num Attempts"):
+            assert f"column '{name}' may be no count of attempts" in error(sh, "", text.replace("n,", f"{name},"))
+        told = sh("bk-matrix -t csv --leave-out n", stdin=text.encode()).out
+        assert told.endswith(b"A,q1,1,1,\nA,q2,1,0,\nA,q3,1,1,\n")
         assert b"A,q3,3,1" in sh("bk-matrix -t csv --attempts-col n", stdin=text.encode()).out
-        assert b"A,q3,3,2" in sh("bk-matrix -t csv", stdin=text.replace("3,1", "3,2").encode()).out
+        for counts in (text.replace("3,1", "3,2"), text.replace("n,", "attempts,"), text.replace("correct", "k")):
+            assert b"A,q3,3," in sh("bk-matrix -t csv", stdin=counts.encode()).out
+
+    def test_no_rows(self, sh: Shell) -> None:
+        for header in ("model,item,n,k", "model,item,n,correct", "model,item,n,k,score"):
+            for call in ("", "--merge sum"):
+                assert error(sh, call, f"{header}\n").endswith("no rows\n")
+
+    def test_names_with_spaces_around_them(self, sh: Shell) -> None:
+        text = " model,x,attempts,correct\na,q,3,2\n"
+        assert "no column of models" in error(sh, "--item-col model", text)
+        assert sh("bk-matrix -t csv --item-col x", stdin=text.encode()).out.endswith(b"a,q,3,2,\n")
 
 
 class TestAttempts:
@@ -196,6 +229,8 @@ class TestAttempts:
         said = "rows 2 and 4: model 'a', item '1' stand twice (1 such key): choose --duplicates first, last or attempt "
         assert said in (err := error(sh, "", text))
         assert "; the rows differ in data set, seed: one that numbers the attempts is for --attempt-col, " in err
+        (sh.folder / "d.csv").write_text("item,score,take\nx,1,1\nx,0,2\n")
+        assert "; the rows differ in take: one" in sh("bk-matrix --model A d.csv", rc=2).err
         lines = '{"model":"a","item":"x","score":1}\n{"model":"a","item":"x","score":1,"run":2}\n'
         assert "; the rows differ in run: one" in error(sh, "", lines)
 

@@ -96,3 +96,8 @@ class TestErrors:
         assert sh("bk-matrix r.csv --items items.json", rc=2).err == (
             "bk-matrix: r.csv: item 'q0' and 1 more not in --items items.json (2 items, such as '1')\n"
         )
+
+
+def test_a_separator_that_the_second_line_tells(sh: Shell) -> None:
+    (sh.folder / "items.csv").write_text("item;note, x\nq1;1\n")
+    assert sh("bk-matrix -t csv --items items.csv", stdin=b"model,item,score\na,q1,1\n").out.endswith(b"a,q1,1,1,\n")

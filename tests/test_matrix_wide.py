@@ -114,9 +114,13 @@ class TestCells:
                                       "correct incorrect", "right wrong", "✓ ✗", "✅ ❌"))  # fmt: skip
     def test_words(self, sh: Shell, pair: str) -> None:
         right, wrong = pair.split()
-        assert rows(sh, "", f"model,q1,q2\na,{right},{wrong}\nb,{wrong},{right}\n") == WIDE
         long = f"model,item,score\na,q1,{right}\na,q2,{wrong}\nb,q1,{wrong}\nb,q2, {right} \n"
         assert rows(sh, "", long) == WIDE
+        wide = f"model,q1,q2\na,{right},{wrong}\nb,{wrong},{right}\n"
+        if right.lower() in ("t", "yes", "y"):  # may be what a model answered
+            assert f"'{right}' is no score" in sh("bk-matrix", stdin=wide.encode(), rc=2).err
+        else:
+            assert rows(sh, "", wide) == WIDE
 
     @pytest.mark.parametrize("word", ("NA", "nan", "None", "#N/A", "null"))
     def test_without_a_score(self, sh: Shell, word: str) -> None:
@@ -127,6 +131,8 @@ class TestCells:
         for how in ("drop", "wrong"):
             done = json.loads(sh(f"bk-matrix -t json --unscored {how}", stdin=text.encode()).out)
             assert done["sources"][0]["unscored"] == 1
+            done = json.loads(sh(f"bk-matrix -t json --unscored {how} --attempts 4", stdin=text.encode()).out)
+            assert done["sources"][0]["unscored"] == 4
 
     def test_gaps_of_a_pivoted_frame(self, sh: Shell) -> None:
         pl.DataFrame({"model": ["a", "b"], "q1": [1.0, 0.0], "q2": [float("nan"), 1.0]}).write_parquet(
@@ -143,7 +149,9 @@ class TestCells:
         text = "model,q\n" + "".join(f"m{k:02},{t}\n" for k, t in enumerate(texts))
         assert rows(sh, f"--attempts {of}", text) == [f"m{k:02},q,{of},{k}," for k in range(of + 1)]
 
-    @pytest.mark.parametrize(("text", "of"), (("0.66", 3), ("0.68", 3), ("0.5", 101), ("0.125", 4)))
+    @pytest.mark.parametrize(
+        ("text", "of"), (("0.66", 3), ("0.68", 3), ("0.99", 199), ("0.3334", 3), ("0.5", 101), ("0.125", 4))
+    )
     def test_rates_that_are_no_count(self, sh: Shell, text: str, of: int) -> None:
         err = sh(f"bk-matrix --attempts {of}", stdin=f"model,q\na,{text}\n".encode(), rc=2).err
         assert f"'{text}' is no whole number out of {of} attempts" in err
@@ -172,6 +180,38 @@ class TestRowsAndColumnsThatAreNone:
             assert unmet == f"{said}bk-matrix: --min-coverage 0.1 does not hold: coverage of model 'c' is 0\n"
         (sh.folder / "map.csv").write_text("model,name\nc,a\n")
         assert sh("bk-matrix --model-map map.csv", stdin=b"model,q1\na,1\nc,\n").err == ""
+
+    def test_items_without_an_attempt_are_told_and_lacking(self, sh: Shell) -> None:
+        said = "bk-matrix: warning: no scored attempt of 2 items: q2, q3\n"
+        for text, call in (
+            ("model,q1,q2,q3\na,1,,\nb,0,,\n", ""),
+            ("model,q1,q2,q3\na,1,NA,\nb,0,,NA\n", "--unscored drop"),
+            ("model,item,score\na,q1,1\nb,q1,0\na,q2,\na,q3,\nb,q2,\n", "--unscored drop"),
+        ):
+            done = sh(f"bk-matrix -t csv --require-complete {call}", stdin=text.encode(), rc=1)
+            assert done.out.decode().splitlines()[1:] == ["a,q1,1,1,", "b,q1,1,0,"]
+            assert done.err == f"{said}bk-matrix: --require-complete does not hold: missing_cells is 4\n"
+            unmet = sh(f"bk-matrix -t csv --min-coverage 0.5 {call}", stdin=text.encode(), rc=1).err
+            assert "coverage of model 'a' is 0.333" in unmet
+            diagnosis = json.loads(sh(f"bk-matrix --diagnose {call}", stdin=text.encode()).out)
+            assert diagnosis["n_items"] == 3 and diagnosis["missing_cells"] == 4
+
+    def test_of_another_condition_and_across_parts(self, sh: Shell) -> None:
+        text = "subject_id,item_id,response,test_condition\na,x,1,c1\na,x,0,c2\nb,x,NA,c1\nb,x,1,c2\n"
+        call = "bk-matrix --split c1 --unscored drop --require-complete"
+        assert sh(call, stdin=text.encode(), rc=1).err.startswith("bk-matrix: warning: no scored attempt of 1 model: b")
+        sh("bk-matrix -q --unscored drop -o 1.arrow", stdin=b"model,item,score\na,x,1\nb,x,NA\nc,z,NA\n")
+        sh("bk-matrix -o 2.arrow", stdin=b"model,item,score\na,y,1\nb,y,0\n")
+        assert "missing_cells is 5" in sh("bk-matrix 1.arrow --require-complete", rc=1).err
+        both = sh("bk-matrix 1.arrow 2.arrow -o 12.arrow").err
+        assert both.splitlines()[1:] == [  # the first one says that their histories differ
+            "bk-matrix: warning: no scored attempt of 1 model: c", "bk-matrix: warning: no scored attempt of 1 item: z"
+        ]  # fmt: skip
+
+    def test_a_cell_without_a_score_beside_counts(self, sh: Shell) -> None:
+        text = "model,q1,q2\na,NA,1/8\n"
+        assert rows(sh, "--unscored drop", text) == ["a,q2,8,1,"]
+        assert "of how many attempts?" in sh("bk-matrix --unscored wrong", stdin=text.encode(), rc=2).err
 
     @pytest.mark.parametrize("name", ("attempt", "Trial", "epoch", "attempts", "n_correct", "Num Attempts"))
     def test_columns_whose_names_say_something_else(self, sh: Shell, name: str) -> None:
@@ -205,7 +245,7 @@ class TestInFolders:
         (sh.folder / "d" / name).write_text(text)
         done = sh("bk-matrix -t csv d")
         assert done.out.decode().splitlines()[1:] == WIDE
-        assert done.err == f"bk-matrix: warning: 1 file not recognised and left out: d/{name}\n"
+        assert done.err == f"bk-matrix: warning: 1 file not recognised and left out (-v says why): d/{name}\n"
         why = sh(f"bk-matrix d/{name}", rc=2).err.removeprefix(f"bk-matrix: d/{name}: ")
         assert f"bk-matrix: d/{name}: left out: {why}" in sh("bk-matrix -v d").err
         (sh.folder / "d" / "r.csv").unlink()

@@ -99,7 +99,10 @@ class TestStatuses:
         assert done.err == (
             f"bk-matrix: a.json: inspect, task gsm8k: 5 rows, 1 model, {attempts} items, {attempts} attempts, "
             "1 unscored, 1 failed, left out: invalidated sample (1)\n"
-        )
+        ) + "".join(f"bk-matrix: warning: {w}\n" for w in document["warnings"])
+        lost = [item for item, how in (("3", unscored), ("4", errors)) if how == "drop"]
+        said = f"no scored attempt of {len(lost)} item{'s' if len(lost) > 1 else ''}: {', '.join(lost)}"
+        assert document["warnings"] == ([said] if lost else [])
 
     def test_a_file_that_goes_with_others(self, sh: Shell, tmp_path: Path) -> None:
         write(tmp_path / "r" / "a.json", inspect(*self.SAMPLES[:2]))

@@ -37,7 +37,8 @@ class TestItems:
         assert suspect.doubts(table(("m", a), ("n", b))) == [f"'{a}' and '{b}' {suspect.ITEMS}"]
         assert suspect.doubts(table(("m", a), ("n", a), ("n", b))) == []
 
-    @pytest.mark.parametrize(("a", "b"), (("7", "70"), ("1.05", "1.5"), ("10", "1"), ("0", "00.5"), ("a", "aa")))
+    @pytest.mark.parametrize(("a", "b"), (("7", "70"), ("1.05", "1.5"), ("10", "1"), ("0", "00.5"), ("a", "aa"),
+                                        ("-1", "1"), ("v1.0", "v1"), ("1.5.0", "1.5")))  # fmt: skip
     def test_others_are_others(self, a: str, b: str) -> None:
         assert suspect.doubts(table(("m", a), ("n", b))) == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,18 @@ class Named(NamedTuple):
     attempt: list[str | None]
 
 
+class Untried(NamedTuple):
+    """Models and items of which no attempt is left: their cells are empty, or were dropped. Sorted names."""
+
+    models: Sequence[str] = ()
+    items: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, models: Iterable[str], items: Iterable[str], cells: Cells) -> Untried:
+        """Those of the names that have no row."""
+        return cls(sorted(set(models) - set(cells.models)), sorted(set(items) - set(cells.items)))
+
+
 class Cells(NamedTuple):
     """One source, added up: a row a model and item; with `Choices.merge` counts may repeat one.
 
@@ -87,7 +99,7 @@ class Cells(NamedTuple):
     failed         attempts that ended in an error
     skipped        what was left out, by reason
     settings       model -> what tells this run from others of it
-    untried        models of which no attempt is left, which have no row
+    untried        models and items that have no row
     named          gives the attempts one by one, where they are numbered or named
     """
 
@@ -106,7 +118,7 @@ class Cells(NamedTuple):
     failed: int = 0
     skipped: dict[str, int] = {}  # noqa: RUF012
     settings: dict[str, str] = {}  # noqa: RUF012
-    untried: Sequence[str] = ()
+    untried: Untried = Untried()
     named: Callable[[], Named] | None = None
 
 

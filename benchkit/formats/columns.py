@@ -13,8 +13,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "item": ("item", "problem_idx", "question_id", "task_id", "instance_id"),
     "score": ("correct", "score", "resolved", "is_correct"),
     "attempt": ("attempt", "idx_answer", "epoch", "trial"),
-    "attempts": ("attempts", "n"),
-    "correct": ("correct", "k", "successes"),
+    "attempts": ("attempts", "n", "n_attempts", "num_attempts"),
+    "correct": ("correct", "k", "successes", "n_correct", "num_correct"),
     "cluster": ("cluster",),
 }
 """Role -> column names, as `plain` gives them. `correct` is a score of one attempt, or a sum beside `attempts`."""
@@ -22,8 +22,6 @@ NAMES: dict[str, tuple[str, ...]] = {
 LESSER: dict[str, tuple[str, ...]] = {
     "item": ("item_id", "problem_id", "prompt_id", "example_id", "query_id", "qid"),
     "score": ("passed", "solved", "success", "is_resolved", "is_solved"),
-    "attempts": ("n_attempts", "num_attempts"),
-    "correct": ("n_correct", "num_correct"),
 }
 """Names that are asked where no column has one of NAMES for the role."""
 
@@ -36,7 +34,7 @@ LAYOUTS: tuple[dict[str, str], ...] = (
 which a pair may hold several values: the options of these names choose one."""
 
 KNOWN = frozenset(chain.from_iterable((*NAMES.values(), *LESSER.values(), *(layout.values() for layout in LAYOUTS))))
-"""All of these names, in lower case."""
+"""All of these names, as `plain` gives them."""
 
 
 class Roles(NamedTuple):
@@ -68,15 +66,19 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if name in played:
             raise InputError(f"--{role}-col and --{played[name]}-col name the same column '{name}'", where="")
         played[name] = role
-    told = _layout(names, told)
+    stripped = {n.strip(): n for n in reversed(names)}
+    told = {role: name if name in names else stripped.get(name.strip(), name) for role, name in told.items()}
+    called = {n: plain(n) for n in names}
+    told = _layout(called, told)
     for role, known in NAMES.items():
         if role in told:
-            told = told | {role: next((n for n in names if n.strip() == told[role].strip()), told[role])}
             if told[role] not in names:
                 raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown(names)})")
             found[role] = told[role]
             continue
-        candidates[role] = _called(names, known, told) or _called(names, LESSER.get(role, ()), told)
+        free = [n for n in names if n not in told.values()]
+        candidates[role] = [n for n in free if called[n] in known]
+        candidates[role] = candidates[role] or [n for n in free if called[n] in LESSER.get(role, ())]
         found[role] = candidates[role][0] if candidates[role] else None
     counts = found["attempts"] is not None and found["correct"] is not None
     if counts and found["attempt"] is not None and not told.keys() & {"attempts", "attempt", "correct", "score"}:
@@ -86,10 +88,8 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         )
     if counts and not told.keys() & {"attempt", "score"}:
         others = [n for n in candidates["score"] if n != found["correct"]]
-        found["attempt"], found["score"] = (
-            None,
-            others[0] if others and not told.keys() & {"attempts", "correct"} else None,
-        )
+        found["attempt"] = None
+        found["score"] = others[0] if others and not told.keys() & {"attempts", "correct"} else None
         needed = ("model", "item", "attempts", "correct", "cluster")
     else:
         found["attempts"] = found["correct"] = None
@@ -106,20 +106,18 @@ def plain(name: str) -> str:
     return "_".join(name.lower().replace("-", " ").split())
 
 
-def _called(names: Sequence[str], known: Sequence[str], told: dict[str, str]) -> list[str]:
-    """The columns of these names, but for those that play a part already."""
-    return [n for n in names if plain(n) in known and n not in told.values()]
-
-
 def shown(names: Sequence[str]) -> str:
     """The first of many names of columns; empty ones are left out."""
     names = [n for n in names if n.strip() and n[0] != "\0"]  # this begins what is made up here
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def _layout(names: Sequence[str], told: dict[str, str]) -> dict[str, str]:
-    """`told`, with the columns of a layout that is there whole, and where no other column could play its parts."""
-    lower = {plain(n): n for n in names}
+def _layout(called: dict[str, str], told: dict[str, str]) -> dict[str, str]:
+    """`told`, with the columns of a layout that is there whole, and where no other column could play its parts.
+
+    called: column -> its name as it is compared.
+    """
+    lower = {name: n for n, name in called.items()}
     for layout in LAYOUTS:
         there = {role: lower[name] for role, name in layout.items() if name in lower}
         strange = {name for role in layout for name in NAMES.get(role, ())} - set(layout.values())

@@ -47,7 +47,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     table = to_contract(columns, data.num_rows, RESPONSES, line, lambda c: f"no column '{c}'")
     check_responses(table, line, unique=not choices.merge)
     if "attempts" not in choices.columns:
-        _check_attempts(str(roles.attempts), table)
+        _check_attempts(roles, table)
     if roles.score:
         _check_score(columns["score"], roles, table, line)
     model, item = Codes(), Codes()
@@ -74,26 +74,27 @@ def _filled(data: pa.Table, line: Line) -> tuple[pa.Table, Line]:
     return data.take(pa.array(kept)), lambda k: line(int(kept[k]))
 
 
-def _check_attempts(name: str, table: pa.Table) -> None:
-    """InputError where a column called `n` seems to hold row numbers, tokens or the like."""
-    attempts = table["attempts"].to_numpy()
-    different = len(attempts) > 2 and len(np.unique(attempts)) == len(attempts)
-    if plain(name) == "n" and different and table["correct"].to_numpy().max() <= 1:
+def _check_attempts(roles: Roles, table: pa.Table) -> None:
+    """InputError where a column called `n`, say, may hold row numbers, tokens or tries beside `correct` as a flag."""
+    flags = plain(str(roles.correct)) == "correct" and plain(str(roles.attempts)) != "attempts"
+    if flags and table.num_rows and table["correct"].to_numpy().max() <= 1 < table["attempts"].to_numpy().max():
         raise InputError(
-            f"column '{name}' may be no count of attempts, since no count of correct ones is above 1: say so with "
-            f"--attempts-col {name}, or --leave-out {name}"
+            f"column '{roles.attempts}' may be no count of attempts, since '{roles.correct}' is never above 1: say so "
+            f"with --attempts-col '{roles.attempts}', or --leave-out '{roles.attempts}'"
         )
 
 
 def _check_score(column: pa.ChunkedArray, roles: Roles, table: pa.Table, line: Line) -> None:
     """InputError where a column that could be the score is not what the counts say: their rate, in % or their sum."""
-    score, none = scores(column.combine_chunks(), str(roles.score))
+    try:
+        score, none = scores(column.combine_chunks(), str(roles.score))
+    except InputError:
+        return  # a date, say, which can be no score
     attempts, correct = table["attempts"].to_numpy(), table["correct"].to_numpy()
     rate = correct / np.maximum(attempts, 1)
-    says = (np.abs(score - rate) <= ROUNDED) | (np.abs(score / 100 - rate) <= ROUNDED) | (score == correct)
-    wrong = np.flatnonzero(~none & ~says)
-    if len(wrong):
-        k = int(wrong[0])
+    says = [(np.abs(score - rate) <= ROUNDED), (np.abs(score / 100 - rate) <= ROUNDED), score == correct]
+    if not any((unit | none).all() for unit in says):
+        k = int(np.flatnonzero(~(none | says[0]))[0])
         raise InputError(
             f"row {line(k)}: column '{roles.score}' does not say what '{roles.correct}' and '{roles.attempts}' do: "
             f"--leave-out '{roles.score}', or name it with --score-col if a row is one attempt"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from benchkit.casting import NUMBER
 from benchkit.errors import InputError
-from benchkit.formats.cells import Cells, Choices, Named, Names, used
+from benchkit.formats.cells import Cells, Choices, Named, Names, Untried, used
 from benchkit.formats.clusters import of_items
 from benchkit.formats.coding import Codes, attempt_name, attempt_numbers, encoded, indices, is_text
 from benchkit.formats.columns import Roles, shown
@@ -31,8 +30,11 @@ WORDS = dict.fromkeys(
 ) | dict.fromkeys(("false", "f", "no", "n", "fail", "failed", "incorrect", "wrong", "✗", "✘", "❌"), 0.0)
 """Words in a score column that are scores."""
 
-FAR = 1_000_000
-"""The last row of which a message says more, as rows are then read one by one."""
+ANSWERS = frozenset(("t", "f", "yes", "no", "y", "n"))
+"""Those of the words that may be what a model answered, too."""
+
+MOST = 20
+"""Columns of which a message says whether they tell two rows apart."""
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -140,6 +142,7 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     pairs: set[tuple[int, int]] = set()
     read = repeated = others = 0
     shown = ""
+    dropped: tuple[set[int], set[int]] = set(), set()  # codes of models and items
     for rows in reading.rows():
         missing = (rows.model < 0) | (rows.item < 0)
         blank = (rows.model < 0) & (rows.item < 0) & rows.none
@@ -151,7 +154,11 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         if not invalid.count and outside.any():
             shown = _shown(rows, int(np.flatnonzero(outside)[0]))
         invalid.add(outside, rows.start)
-        unscored.add(rows.none & ~blank & keep, rows.start)
+        none = rows.none & ~blank & keep
+        unscored.add(none, rows.start)
+        if choices.unscored == "drop" and none.any():
+            for codes, of in zip((rows.model, rows.item), dropped, strict=True):
+                of.update(np.unique(codes[none]).tolist())
         counts = _attempts(rows, choices) & ~outside
         repeated += int((counts & ~keep).sum())
         counts &= keep
@@ -182,12 +189,13 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
     models, items = used(reading.models.names, sums.model), used(reading.items.names, sums.item)
     found = _clusters(pairs, reading.items.names, clusters.names)
     named = partial(_named, reading, choices, models, items) if roles.attempt else None
-    untried = [] if reading.only else sorted(set(reading.models.names) - set(models.names))
-    return Cells(
+    cells = Cells(
         models.names, items.names, [found.get(name) for name in items.names], models.codes[sums.model],
         items.codes[sums.item], sums.attempts, sums.correct, sums.numbers, f"long ({tab.format})", read, tab.where,
-        unscored.count, skipped=skipped, untried=untried, named=named,
+        unscored.count, skipped=skipped, named=named,
     )  # fmt: skip
+    lost = ([of.names[k] for k in d] for of, d in zip((reading.models, reading.items), dropped, strict=True))
+    return cells._replace(untried=Untried.of(next(lost), next(lost), cells))
 
 
 def _choose(reading: Reading, option: str, column: str, choices: Choices) -> None:
@@ -358,21 +366,24 @@ def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
 
 def _differing(reading: Reading, a: int, b: int) -> str:
     """Which columns that play no part differ between two rows, as the end of a message; '' where none does."""
-    if b > FAR:
-        return ""
-    names = reading.tab.names
-    one, other = (
-        row if isinstance(row, dict) else dict(zip(names, row, strict=True))
-        for k, row in enumerate(islice(reading.tab.records(), b + 1))
-        if k in (a, b)
-    )
-    differ = [n for n in names if n not in reading.names.values() and one.get(n) != other.get(n)]
+    others = [n for n in reading.tab.names if n not in reading.names.values()]
+    differ = [n for n in others[:MOST] if _value(reading.tab, n, a) != _value(reading.tab, n, b)]
     if not differ:
         return ""
     return (
         f"; the rows differ in {shown(differ)}: one that numbers the attempts is for --attempt-col, "
         "one that tells items apart for a further --item-col"
     )
+
+
+def _value(tab: Tabular, name: str, index: int) -> Any:
+    """What one row has in a column."""
+    start = 0
+    for batch in tab.batches([name]):
+        if index < start + len(batch):
+            return batch.column(0)[index - start].as_py()
+        start += len(batch)
+    return None
 
 
 def _name(reading: Reading, index: int) -> str | None:

@@ -163,6 +163,7 @@ def _same_attempts(
 def source(part: Cells, task: str | None, name: str = "") -> dict[str, Any]:
     """What was read from one source, for `benchkit.sources`. task: of which its items are, where no name says it."""
     more: dict[str, Any] = {"failed": part.failed, "skipped": part.skipped, "task": task, "settings": part.settings}
+    more["untried"] = {key: list(names) for key, names in part.untried._asdict().items() if names}
     return {
         "source": name.encode(errors="backslashreplace").decode(),  # it may be any bytes
         "format": part.format,

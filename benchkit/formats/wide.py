@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchkit.errors import InputError, Unrecognised
-from benchkit.formats.cells import Cells, Choices, Ints, used
+from benchkit.formats.cells import Cells, Choices, Ints, Untried, used
 from benchkit.formats.coding import is_simple
-from benchkit.formats.columns import LESSER, NAMES, Roles, plain
-from benchkit.formats.long import UNSCORED, WORDS
+from benchkit.formats.columns import NAMES, Roles, plain
+from benchkit.formats.long import ANSWERS, UNSCORED, WORDS
 from benchkit.formats.tabular import Tabular, check_identifier
 
 OF = re.compile(r"(\d{1,10})\s*/\s*(\d{1,10})", re.ASCII)
@@ -24,7 +25,7 @@ INDEX = re.compile(r"__index_level_\d+__")
 PANDAS = re.compile(rf"Unnamed: \d+|{INDEX.pattern}")
 """What pandas calls a column without a name when it reads it, and an index without one when it writes it."""
 LEVELS = re.compile(r"\('.*'\)")  # what pandas makes of names in several levels
-ELSE = {n for role in ("attempt", "attempts", "correct") for n in NAMES[role] + LESSER.get(role, ()) if len(n) > 1}
+ELSE = {n for role in ("attempt", "attempts", "correct") for n in NAMES[role] if len(n) > 1}
 """Names of columns that are neither models nor items."""
 
 Reason = Callable[[str], str]
@@ -37,7 +38,7 @@ def sniff(tab: Tabular, roles: Roles) -> bool:
 
 
 def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
-    """Cells are 0 or 1, true or false, '3/4', or a rate where `choices.attempts` says of how many attempts.
+    """Cells are 0 or 1, true or false, pass or fail, '3/4', or rates of as many attempts as `choices.attempts` says.
 
     An empty cell is a pair that was not tried; NA and the like have no score, and `choices.unscored` says what that
     means. Errors: a cell that is none of these; a row whose name stands before.
@@ -74,21 +75,23 @@ def read(tab: Tabular, roles: Roles, choices: Choices) -> Cells:
         places.append(place[filled] + len(rows) * len(columns))
         found.append(codes[filled])
         rows[name] = n
+    if unscored and choices.unscored == "wrong" and choices.attempts is None and max(meanings.attempts) > 1:
+        raise InputError("--unscored wrong: a cell without a score beside 3/4, say, is of how many attempts?")
+    unscored *= choices.attempts or 1
     place, codes = np.concatenate(places), np.concatenate(found)
     row, column = np.divmod(place, len(columns))
     own, others = used(list(rows), row), used(columns, column)
     attempts, correct = np.array(meanings.attempts, np.int64)[codes], np.array(meanings.correct, np.float64)[codes]
     sums = (attempts, correct, np.full(len(codes), -1, np.int64))
     about = (f"wide{'' if role == 'model' else ', transposed'} ({tab.format})", len(rows), tab.where)
-    tried = own.codes >= 0 if role == "model" else others.codes >= 0
-    untried = [name for name, known in zip(rows if role == "model" else columns, tried, strict=True) if not known]
     if role == "model":
         none: list[str | None] = [None] * len(others.names)
-        return Cells(own.names, others.names, none, own.codes[row], others.codes[column], *sums, *about,
-                     unscored, untried=untried)  # fmt: skip
+        cells = Cells(own.names, others.names, none, own.codes[row], others.codes[column], *sums, *about, unscored)
+        return cells._replace(untried=Untried.of(rows, columns, cells))
     of_row = dict(zip(rows, clusters, strict=True))
-    return Cells(others.names, own.names, [of_row[name] for name in own.names], others.codes[column], own.codes[row],
-                 *sums, *about, unscored, untried=untried)  # fmt: skip
+    cells = Cells(others.names, own.names, [of_row[name] for name in own.names], others.codes[column], own.codes[row],
+                  *sums, *about, unscored)  # fmt: skip
+    return cells._replace(untried=Untried.of(columns, rows, cells))
 
 
 def _reason(key: str, role: str, name: str) -> str:
@@ -103,13 +106,14 @@ def _reason(key: str, role: str, name: str) -> str:
 def _columns(tab: Tabular, key: str, cluster: str | None, reason: Reason) -> list[str]:
     """The columns of cells; InputError where one can't hold results, or `key` and `cluster` no identifiers."""
     columns = [n for n in tab.names if not _nameless(n) and n not in (key, cluster)]
-    index = {n for n in tab.names if INDEX.fullmatch(n) or (n == tab.names[0] and n.strip() in ("", "Unnamed: 0"))}
+    index = {n for n in tab.names if INDEX.fullmatch(n)}
+    index |= {n for n in tab.names[:1] if n.strip() in ("", "Unnamed: 0")}
     _check_unnamed(tab, [n for n in tab.names if _nameless(n) and n not in index | {key, cluster}])
     for name in columns:
         if plain(name) in ELSE:
             raise Unrecognised(
-                f"column '{name}' is no result, by its name: --leave-out '{name}', or make a table with a row for "
-                "each attempt"
+                f"column '{name}' is no result, by its name: --leave-out '{name}', or rename it; attempts "
+                "have a row each"
             )
         if LEVELS.fullmatch(name):
             raise InputError(f'column "{name}" has a name in several levels: join them to one name each')
@@ -117,7 +121,9 @@ def _columns(tab: Tabular, key: str, cluster: str | None, reason: Reason) -> lis
             raise Unrecognised(f"column '{name}' holds lists or objects{reason(name)}")
         if not is_simple(tab.schema[name]):
             kind = tab.schema[name]
-            raise InputError(f"column '{name}' holds {kind} values; a cell is 0, 1, true, false, 3/4 or a rate")
+            raise InputError(
+                f"column '{name}' holds {kind} values; a cell is 0, 1, true, false, pass, fail, 3/4 or a rate"
+            )
     if not columns:
         raise InputError(f"no column beside '{key}' has a name")
     for name in (key, cluster) if cluster else (key,):
@@ -234,7 +240,7 @@ def cell(text: str, attempts: int | None) -> tuple[int, float]:
         if not (1 <= n < 2**31 and k <= n):
             raise ValueError(f"'{text}' is not so many of so many attempts")
         return n, float(k)
-    if word in WORDS:
+    if word in WORDS and word not in ANSWERS:
         rate = WORDS[word]
     elif NUMBER.fullmatch(word):
         rate = float(word)
@@ -249,10 +255,8 @@ def cell(text: str, attempts: int | None) -> tuple[int, float]:
     if attempts == 1:
         return 1, rate
     whole = round(rate * attempts)
-    digits = (
-        len(word.partition(".")[2]) if "e" not in word else 0
-    )  # fewer attempts than 10^digits: one whole number fits
-    rounded = attempts < 10**digits and abs(whole / attempts - rate) <= 0.5001 / 10**digits
-    if abs(rate * attempts - whole) > 0.01 and not rounded:
+    unit = 10.0 ** int(Decimal(word).as_tuple().exponent)  # of the last digit; where attempts are fewer one count fits
+    rounded = attempts * unit < 0.9999 and abs(whole / attempts - rate) <= 0.5001 * unit
+    if abs(rate * attempts - whole) > min(1e-6 * attempts, 0.01) and not rounded:
         raise ValueError(f"'{text}' is no whole number out of {attempts} attempts")
     return attempts, float(whole)
