@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -185,6 +186,8 @@ def _left(read: _Read, args: Namespace) -> list[str]:
 
 def _untried(table: pa.Table, parts: Sequence[Cells]) -> Untried:
     """Models and items of which no source has an attempt left."""
+    if not any(chain.from_iterable(p.untried for p in parts)):
+        return Untried()
     models, items = (set(table[name].unique().to_pylist()) for name in ("model", "item"))
     return Untried(
         sorted({m for p in parts for m in p.untried.models} - models),

@@ -14,13 +14,13 @@ SPACES = ((r"[\s\pZ_-]+", "-"), (r"-$", ""), (r"^-([^0-9])", r"\1"))  # `gpt 4o`
 NUMBERS = ((r"^([0-9]+)\.0$", r"\1"), (r"(^|[^0-9.])0+([0-9])", r"\1\2"))  # `7.0`, of a column with gaps; `007`, `q07`
 """Ways of writing that are taken to be one, beside upper and lower case: what matches, and what is put there."""
 
-SUMMARIES = frozenset(
-    ("acc", "accuracy", "all", "average", "avg", "difficulty", "index", "max", "mean", "median", "min", "n_correct",
-     "n_shot", "overall", "pass_rate", "rank", "sd", "seed", "std", "sum", "temperature", "total", "totals")
+SUMMARIES = (
+    "acc", "accuracy", "all", "average", "avg", "difficulty", "index", "max", "mean", "median", "min", "n_correct",
+    "n_shot", "overall", "pass_rate", "rank", "sd", "seed", "std", "sum", "temperature", "total", "totals"
 )  # fmt: skip
 """What a row or a column is called that sums others up, or says how they were made."""
 
-MISSING = frozenset(("na", "n/a", "nan", "none", "null", "<na>", ""))
+MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "")
 """What programs write where a name is missing."""
 
 MODELS = "may be one model: --model-map makes them one"
@@ -29,6 +29,8 @@ NAMES = "may name a summary or a setting: leave it out (--leave-out, of a column
 NO_NAMES = "may stand for a name that is missing"
 ENDINGS = (MODELS, ITEMS, NAMES, NO_NAMES)
 """How each of these warnings ends."""
+
+WORDS = dict.fromkeys(SUMMARIES, NAMES) | dict.fromkeys(MISSING, NO_NAMES)
 
 
 def doubts(table: pa.Table) -> list[str]:
@@ -46,16 +48,17 @@ def doubts(table: pa.Table) -> list[str]:
         pairs, times = np.unique(group[item][there] * len(models) + model[there], return_counts=True)
         group[np.isin(group, pairs[times > 1] // len(models))] = -1  # a model tried both
     said = _said(models, _groups(models, SPACES), MODELS) + _said(items, group, ITEMS)
-    for words, says in ((SUMMARIES, NAMES), (MISSING, NO_NAMES)):
-        found = [f"{what} '{n}'" for what, names in (("model", models), ("item", items)) for n in _among(names, words)]
+    strange = [
+        (f"{what} '{n}'", WORDS[word])
+        for what, names in (("model", models), ("item", items))
+        for n in names
+        if len(n) < 12 and (word := n.strip().lower()) in WORDS
+    ]
+    for says in (NAMES, NO_NAMES):
+        found = [what for what, how in strange if how == says]
         if found:
             said.append(f"{found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''} {says}")
     return said
-
-
-def _among(names: list[str], words: frozenset[str]) -> list[str]:
-    """The names that are one of these words, in upper or lower case."""
-    return sorted(n for n in names if len(n) < 12 and n.strip().lower() in words)
 
 
 def _groups(names: list[str], spellings: tuple[tuple[str, str], ...]) -> Ints:

@@ -66,9 +66,10 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
         if name in played:
             raise InputError(f"--{role}-col and --{played[name]}-col name the same column '{name}'", where="")
         played[name] = role
-    stripped = {n.strip(): n for n in reversed(names)}
-    told = {role: name if name in names else stripped.get(name.strip(), name) for role, name in told.items()}
-    called = {n: plain(n) for n in names}
+    for role, name in told.items():
+        if name not in names:
+            told = told | {role: next((n for n in names if n.strip() == name.strip()), name)}
+    called = {n: name for n in names if (name := plain(n)) in KNOWN}
     told = _layout(called, told)
     for role, known in NAMES.items():
         if role in told:
@@ -76,7 +77,7 @@ def recognise(names: Sequence[str], told: dict[str, str]) -> Roles:
                 raise InputError(f"no column '{told[role]}' for --{role}-col (found: {shown(names)})")
             found[role] = told[role]
             continue
-        free = [n for n in names if n not in told.values()]
+        free = [n for n in called if n not in told.values()]
         candidates[role] = [n for n in free if called[n] in known]
         candidates[role] = candidates[role] or [n for n in free if called[n] in LESSER.get(role, ())]
         found[role] = candidates[role][0] if candidates[role] else None
@@ -115,7 +116,7 @@ def shown(names: Sequence[str]) -> str:
 def _layout(called: dict[str, str], told: dict[str, str]) -> dict[str, str]:
     """`told`, with the columns of a layout that is there whole, and where no other column could play its parts.
 
-    called: column -> its name as it is compared.
+    called: column -> its name as it is compared, of those that are known.
     """
     lower = {name: n for n, name in called.items()}
     for layout in LAYOUTS:

@@ -106,16 +106,17 @@ def _reason(key: str, role: str, name: str) -> str:
 def _columns(tab: Tabular, key: str, cluster: str | None, reason: Reason) -> list[str]:
     """The columns of cells; InputError where one can't hold results, or `key` and `cluster` no identifiers."""
     columns = [n for n in tab.names if not _nameless(n) and n not in (key, cluster)]
-    index = {n for n in tab.names if INDEX.fullmatch(n)}
-    index |= {n for n in tab.names[:1] if n.strip() in ("", "Unnamed: 0")}
-    _check_unnamed(tab, [n for n in tab.names if _nameless(n) and n not in index | {key, cluster}])
+    nameless = [n for n in tab.names if _nameless(n) and n not in (key, cluster)]
+    index = tab.names[0] if tab.names[0].strip() in ("", "Unnamed: 0") else None
+    _check_unnamed(tab, [n for n in nameless if n != index and not INDEX.fullmatch(n)])
+    strange = next((n for n in columns if len(n) < 20 and plain(n) in ELSE), None)
+    if strange is not None:
+        raise Unrecognised(
+            f"column '{strange}' is no result, by its name: --leave-out '{strange}', or rename it; "
+            "an attempt has a row of its own"
+        )
     for name in columns:
-        if plain(name) in ELSE:
-            raise Unrecognised(
-                f"column '{name}' is no result, by its name: --leave-out '{name}', or rename it; attempts "
-                "have a row each"
-            )
-        if LEVELS.fullmatch(name):
+        if name[0] == "(" and LEVELS.fullmatch(name):
             raise InputError(f'column "{name}" has a name in several levels: join them to one name each')
         if "nested" in tab.kinds.get(name, ()):
             raise Unrecognised(f"column '{name}' holds lists or objects{reason(name)}")
