@@ -118,7 +118,7 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
     names, walked = expand(args.file)
     reads = workers.each(partial(_attempt, args, choices), names, _workers(names))
     show = cli.progress(args.command, "reading") if len(names) > 1 else None
-    read = _Read([], {}, set(), [])
+    out = _Read([], {}, set(), [])
     held = 0  # rows of which the attempts may be kept one by one
     for n, name in enumerate(names):
         where = "<stdin>" if name in (None, "-") else str(name)
@@ -127,14 +127,14 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
         except workers.Died as e:
             raise InputError(str(e), where=where) from None
         if isinstance(sources, Unrecognised) and name in walked:
-            read.unknown[where] = str(sources)
+            out.unknown[where] = str(sources)
             if args.verbose:
                 cli.message(f"{args.command}: {where}: left out: {sources}")
             continue
         if isinstance(sources, OtherTask):
-            read.others.update(sources.args)
+            out.others.update(sources.args)
             if not sources.args:
-                read.taskless.append(where)
+                out.taskless.append(where)
             if args.verbose:
                 cli.message(f"{args.command}: {where}: {_other(sources)}")
             continue
@@ -150,19 +150,19 @@ def _read_all(args: Namespace, choices: Choices) -> _Read:
             for line in [_said(s) for s in sources] or ["nothing by itself: it goes with other files"]:
                 cli.message(f"{args.command}: {where}: {line}")
         held += sum(s.cells.rows for s in sources)
-        read.found.extend(
+        out.found.extend(
             _reachable(s, k, name, args, choices, keep=held <= 20 * ATTEMPTS) for k, s in enumerate(sources)
         )
         if show:
             show(n + 1, len(names))
-    if not read.found and not read.others and not read.taskless:
-        if len(read.unknown) < len(names):
+    if not out.found and not out.others and not out.taskless:
+        if len(out.unknown) < len(names):
             raise InputError("only files that go with others: name the folder that holds these too", str(args.file[0]))
-        first, why = next(iter(read.unknown.items()))
+        first, why = next(iter(out.unknown.items()))
         raise InputError(
             f"no results recognised in this folder: see bk-matrix --formats ({first}: {why})", args.file[0]
         )
-    return read
+    return out
 
 
 def _left(read: _Read, args: Namespace) -> list[str]:
@@ -285,7 +285,8 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
             runs.setdefault(model, set()).add(str(settings))
     named = {m: " or ".join(sorted(settings)) for m, settings in runs.items() if m in set(cells.models)}
     lost = [cells.untried._asdict(), *(x["untried"] for x in told if isinstance(x.get("untried"), dict))]
-    models, items = ([str(n) for x in lost for n in list(x.get(what) or ())] for what in Untried._fields)
+    models, items = ([str(n) for names in (x.get(what) for x in lost) if isinstance(names, list) for n in names]
+                     for what in Untried._fields)  # fmt: skip
     cells = cells._replace(settings=named, untried=Untried.of(models, items, cells))
     return _Source(cells, tab.meta, tab.notes, tasks[0] if tasks else None)
 

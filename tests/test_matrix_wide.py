@@ -208,6 +208,17 @@ class TestRowsAndColumnsThatAreNone:
             "bk-matrix: warning: no scored attempt of 1 model: c", "bk-matrix: warning: no scored attempt of 1 item: z"
         ]  # fmt: skip
 
+    def test_what_a_table_says_of_them_may_be_anything(self, sh: Shell) -> None:
+        row = {"model": "a", "item": "q", "attempts": 1, "correct": 1}
+        for untried, said in (
+            ({"models": 5, "items": ["z"]}, "1 item: z"),
+            ([], ""),
+            ({"models": [7, "a"]}, "1 model: 7"),
+        ):
+            document = json.dumps({"responses": [row], "sources": [{"untried": untried}]})
+            err = sh("bk-matrix", stdin=document.encode()).err
+            assert err == (f"bk-matrix: warning: no scored attempt of {said}\n" if said else "")
+
     def test_a_cell_without_a_score_beside_counts(self, sh: Shell) -> None:
         text = "model,q1,q2\na,NA,1/8\n"
         assert rows(sh, "--unscored drop", text) == ["a,q2,8,1,"]
