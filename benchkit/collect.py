@@ -51,6 +51,7 @@ class _Source(NamedTuple):
     """One source, read. meta, notes: what it said of itself. task: the benchmark's name, where it holds one.
 
     unfinished: of a run that did not end, its status and how far it came. uses: the choices that its reader knows.
+    arguments: of the task, as the run was told.
     """
 
     cells: Cells
@@ -59,6 +60,7 @@ class _Source(NamedTuple):
     task: str | None
     unfinished: str | None = None
     uses: frozenset[str] = frozenset()
+    arguments: str | None = None
 
 
 class _Read(NamedTuple):
@@ -97,6 +99,7 @@ def collect(args: Namespace) -> Collected:
     inherited = [w for w in inherited if w in own or not (w.endswith(DOUBTS) or w.startswith(UNTRIED))]
     histories = [s.meta["history"] for s in found if s.meta.get("history")]
     notes = [note for s in found for note in s.notes] + [w for w in own if w not in inherited] + _left(sources, args)
+    notes += _arguments(found)
     if any(h != histories[0] for h in histories):
         notes.append("the sources differ in history: the first one's is kept")
     untried = _untried(table, parts)
@@ -184,6 +187,20 @@ def _left(read: _Read, args: Namespace) -> list[str]:
     return notes
 
 
+def _arguments(found: list[_Source]) -> list[str]:
+    """Tasks that were run with different arguments, which may choose other items of the same names, in words."""
+    told: dict[str, dict[str, None]] = {}
+    for s in found:
+        if s.task and len(s.cells.model):
+            told.setdefault(s.task, {})[s.arguments or "none"] = None
+    return [
+        f"task '{task}' was run with different arguments, which may choose other items: "
+        + "; ".join(x[:60] for x in sorted(each)[:3])
+        for task, each in told.items()
+        if len(each) > 1
+    ]
+
+
 def _untried(table: pa.Table, parts: Sequence[Cells]) -> Untried:
     """Models and items of which no source has an attempt left."""
     if not any(chain.from_iterable(p.untried for p in parts)):
@@ -200,8 +217,8 @@ def _told(found: list[_Source], parts: list[Cells]) -> list[dict[str, Any]]:
     names = naming.shortest([p.where for p in parts])
     told: list[dict[str, Any]] = []
     for s, part, name in zip(found, parts, names, strict=True):
-        unfinished = {"unfinished": s.unfinished} if s.unfinished else {}
-        told += s.meta.get("sources") or [source(part, s.task, name) | unfinished]
+        more = {"unfinished": s.unfinished, "arguments": s.arguments}
+        told += s.meta.get("sources") or [source(part, s.task, name) | {k: v for k, v in more.items() if v}]
     return told
 
 
@@ -232,7 +249,15 @@ def _attempt(args: Namespace, choices: Choices, name: str | None) -> list[_Sourc
 def _check_text(source: _Source) -> None:
     """InputError for what can't be written: half of a surrogate pair, which JSON may hold, and lists without end."""
     c = source.cells
-    said = [source.task, source.unfinished, *c.settings, *c.settings.values(), *c.skipped, *c.clusters]
+    said = [
+        source.task,
+        source.unfinished,
+        source.arguments,
+        *c.settings,
+        *c.settings.values(),
+        *c.skipped,
+        *c.clusters,
+    ]
     try:
         "".join([*c.models, *c.items, *filter(None, said), *source.notes]).encode()
     except UnicodeEncodeError:
@@ -288,7 +313,8 @@ def _from_table(tab: Tabular, cells: Cells) -> _Source:
     models, items = ([str(n) for names in (x.get(what) for x in lost) if isinstance(names, list) for n in names]
                      for what in Untried._fields)  # fmt: skip
     cells = cells._replace(settings=named, untried=Untried.of(models, items, cells))
-    return _Source(cells, tab.meta, tab.notes, tasks[0] if tasks else None)
+    arguments = " or ".join(sorted({str(x["arguments"]) for x in told if x.get("arguments")})) or None
+    return _Source(cells, tab.meta, tab.notes, tasks[0] if tasks else None, arguments=arguments)
 
 
 def _said(s: _Source) -> str:
@@ -361,7 +387,7 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         cells = cells._replace(
             format=got.format, rows=len(got.items), failed=failed, skipped=skipped, settings=settings, untried=untried
         )
-        return [_Source(cells, {}, [], got.task, got.unfinished, frozenset(watched.seen | {"errors"}))]
+        return [_Source(cells, {}, [], got.task, got.unfinished, frozenset(watched.seen | {"errors"}), got.arguments)]
     if doc and doc.kind == "zip":
         excel = any(n.startswith("xl/workbook") for n in doc.first.names)
         raise Unrecognised(decode.EXCEL if excel else "a zip archive of no known tool: see bk-matrix --formats")

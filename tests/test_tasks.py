@@ -60,6 +60,25 @@ def test_a_task_of_which_no_sample_is_left_asks_for_no_choice(sh: Shell) -> None
     assert sh("bk-matrix d -t csv").out.endswith(b"\nm,0,1,1,\n")
 
 
+def test_a_task_that_was_run_with_different_arguments(sh: Shell) -> None:
+    """They may choose other items of the same names."""
+    for k, more in enumerate(({"task_args_passed": {"subset": "easy", "api_key": "x"}, "task_args": {"shots": 0}},
+                              {"task_args": {"subset": "hard"}}, {})):  # fmt: skip
+        log = inspect("t")
+        log["eval"] |= {"model": f"m{k}"} | more
+        write(sh.folder / f"{k}.json", log)
+    for names, found in (
+        ("0 1 2", 'none; {"subset":"easy"}; {"subset":"hard"}'),
+        ("0 1", '{"subset":"easy"}; {"subset":"hard"}'),
+    ):
+        files = " ".join(f"{k}.json" for k in names.split())
+        said = f"task 't' was run with different arguments, which may choose other items: {found}"
+        assert sh(f"bk-matrix --scorer a {files} > x").err == f"bk-matrix: warning: {said}\n"
+        sh(f"for k in {names}; do bk-matrix --scorer a $k.json -o $k.arrow; done")
+        assert said in sh(f"bk-matrix --merge sum {files.replace('.json', '.arrow')} > x").err
+    assert sh("bk-matrix --scorer a 0.json > x").err == ""
+
+
 class TestTask:
     """Files of another task than --task's, in which something would have to be chosen."""
 

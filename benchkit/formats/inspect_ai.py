@@ -18,11 +18,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Set
+from contextlib import suppress
 from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import inner, text
+from benchkit.formats.fields import canonical, inner, text
 from benchkit.formats.native import Attempts, Document, choose, identifier, number, parse
 from benchkit.formats.zips import Archive
 
@@ -64,6 +65,10 @@ def read(doc: Document, choices: Choices) -> Attempts | None:
     model = text(about, "model")
     out = Attempts("inspect", None if model == NO_MODEL else model, _settings(about, log.get("plan")))
     out.of_task(text(about, "task"), choices)
+    passed = inner(about, "task_args_passed") or inner(about, "task_args")
+    passed = {k: v for k, v in passed.items() if not SECRET.search(k)}
+    with suppress(InputError):  # of no concern for the scores
+        out.arguments = canonical(passed, "its arguments") if passed else None
     samples = log.get("samples") or [] if doc.kind == "json" else _summaries(doc.first, log)
     if not isinstance(samples, list):
         raise InputError("a log without its eval and samples")

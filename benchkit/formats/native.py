@@ -85,13 +85,15 @@ class Attempts:
 
     model: the name that the file records for all its rows, or None. settings: what else tells this run from others of
     the model (effort, agent), appended to the name only where two runs would collide. task: the benchmark's name,
-    where the file holds one. folder: the run's own, where that is not the file's. format: as reported. skipped: what
-    was left out, by reason. unfinished: of a run that did not end, its status and how far it came.
+    where the file holds one. arguments: those of the task, which may choose its items. folder: the run's own, where
+    that is not the file's. format: as reported. skipped: what was left out, by reason. unfinished: of a run that did
+    not end, its status and how far it came.
     """
 
     def __init__(self, format: str, model: str | None = None, settings: str | None = None) -> None:
         self.format, self.model, self.settings = format, model, settings
         self.task: str | None = None
+        self.arguments: str | None = None
         self.folder: str | None = None
         self.models: list[str | None] = []
         self.items: list[str] = []
