@@ -229,6 +229,12 @@ class TestAttempts:
         said = "rows 2 and 4: model 'a', item '1' stand twice (1 such key): choose --duplicates first, last or attempt "
         assert said in (err := error(sh, "", text))
         assert "; the rows differ in data set, seed: one that numbers the attempts is for --attempt-col, " in err
+        lines = "".join(f'{{"model":"a","item":"x","score":1,"m\\ud800":{k},"o":{{"k":{k}}}}}\n' for k in range(2))
+        assert "; the rows differ in o: one" in error(sh, "", lines)
+        pl.DataFrame({"model": ["a", "a"], "item": ["x", "x"], "score": [1, 0], "list": [[1], [2]], "same": [[1], [1]],
+                      "when": pl.Series([10**15, 1]).cast(pl.Datetime("ns")), "kind": ["u", "v"]},
+                     schema_overrides={"kind": pl.Categorical}).write_parquet(sh.folder / "x.parquet")  # fmt: skip
+        assert "; the rows differ in list, when, kind: one" in sh("bk-matrix x.parquet", rc=2).err
         (sh.folder / "d.csv").write_text("item,score,take\nx,1,1\nx,0,2\n")
         assert "; the rows differ in take: one" in sh("bk-matrix --model A d.csv", rc=2).err
         lines = '{"model":"a","item":"x","score":1}\n{"model":"a","item":"x","score":1,"run":2}\n'

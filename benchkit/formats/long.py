@@ -366,7 +366,7 @@ def _check_duplicates(reading: Reading, sums: Sums, choices: Choices) -> None:
 
 def _differing(reading: Reading, a: int, b: int) -> str:
     """Which columns that play no part differ between two rows, as the end of a message; '' where none does."""
-    others = [n for n in reading.tab.names if n not in reading.names.values()]
+    others = [n for n in reading.tab.names if n not in reading.names.values() and n.isprintable()]
     differ = [n for n in others[:MOST] if _value(reading.tab, n, a) != _value(reading.tab, n, b)]
     if not differ:
         return ""
@@ -381,7 +381,8 @@ def _value(tab: Tabular, name: str, index: int) -> Any:
     start = 0
     for batch in tab.batches([name]):
         if index < start + len(batch):
-            return batch.column(0)[index - start].as_py()
+            found = batch.column(0)[index - start]  # no value of Python's, which some types have none for
+            return found.value if isinstance(found, pa.DictionaryScalar) else found
         start += len(batch)
     return None
 
