@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from benchkit import cli, decode, endings, naming, suspect, wire, workers
+from benchkit import cli, decode, naming, suspect, wire, workers
 from benchkit.errors import InputError, Unrecognised
 from benchkit.formats import Cells, Choices, long, open_source, read, registry
 from benchkit.formats.cells import FEW, Named, Untried, Watched
@@ -20,6 +20,7 @@ from benchkit.formats.fields import canonical
 from benchkit.formats.merge import merge, said, source
 from benchkit.formats.native import OtherTask, look, tabular
 from benchkit.formats.tabular import NOTHING, Tabular, can_reopen, unpacked
+from benchkit.paths import expand
 from benchkit.tables import RATES, doubts
 from benchkit.text import count
 
@@ -400,56 +401,6 @@ def _read(name: str | None, args: Namespace, choices: Choices) -> list[_Source]:
         source = _from_table(tab, read(tab, watched, naming.fallback(args, name)))
         out.append(source._replace(uses=frozenset(watched.seen)))
     return out
-
-
-def expand(names: Sequence[str]) -> tuple[list[str | None], set[str | None]]:
-    """The files to read, folders walked in order of their names; [None] is standard input. And those from folders."""
-    out: list[str | None] = []
-    walked: set[str | None] = set()
-    for name in names:
-        if not os.path.isdir(name):
-            out.append(name)
-            continue
-        found = _walk(name)
-        if not found:
-            hidden = next(_hidden(name), None)
-            more = f"; hidden ones, such as {hidden}, have to be named" if hidden else ""
-            raise InputError(
-                f"no result files ({', '.join(endings.RESULTS)}, or these packed) in this folder{more}", where=name
-            )
-        out += sorted(found)
-        walked |= set(found)
-    if out.count("-") > 1:
-        raise InputError("'-' (standard input) is named twice", where="")
-    return out or [None], walked
-
-
-def _walk(folder: str) -> list[str]:
-    """Result files below a folder. Hidden files and folders are left out; a linked folder is entered once."""
-    found, entered = [], set()
-
-    def refuse(e: OSError) -> None:
-        raise InputError((e.strerror or str(e)).lower(), where=e.filename)
-
-    for at, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
-        real = os.path.realpath(at)
-        folders[:] = [f for f in folders if f[0] != "." and real not in entered]
-        if real not in entered:
-            named = [os.path.join(at, f) for f in files if f[0] != "." and endings.is_result(f)]
-            lost = next((f for f in named if not os.path.exists(f)), None)
-            if lost is not None:
-                raise InputError("a link to a file that is not there", where=lost)
-            found += [f for f in named if os.path.isfile(f)]  # a FIFO would be waited for
-        entered.add(real)
-    return found
-
-
-def _hidden(folder: str) -> Iterator[str]:
-    """Result files below a folder that are hidden, or in a hidden folder."""
-    for at, _, files in os.walk(folder):
-        for path in (os.path.join(at, f) for f in sorted(files) if endings.is_result(f)):
-            if any(part.startswith(".") for part in os.path.relpath(path, folder).split("/")):
-                yield path
 
 
 def missing(got: Collected) -> int:

@@ -41,7 +41,7 @@ def doubts(table: pa.Table) -> list[str]:
     """
     models, items = (table[name].unique().to_pylist() for name in ("model", "item"))
     group = _groups(items, SPACES + NUMBERS)
-    if (group >= 0).any():
+    if (group >= 0).any():  # seldom, and only then all rows have to be looked at
         (item, items), (model, _) = codes(table["item"]), codes(table["model"])
         group = _groups(items, SPACES + NUMBERS)
         there = group[item] >= 0

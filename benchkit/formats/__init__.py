@@ -71,9 +71,9 @@ def _read(tab: Tabular, choices: Choices, model: str | None) -> Cells:
 
 def _unrecognised(tab: Tabular, roles: Roles, told: dict[str, str]) -> str:
     """What lacks, and the options that name it."""
-    found = f"(found: {shown(tab.names)})"
-    if tab.names[:1] == [csvtext.NAMELESS] and csvtext.NAMELESS not in roles[:-1]:
-        found = f"(found: a first one without a name, which '' names, {shown(tab.names)})"
+    nameless = tab.names[:1] == [csvtext.NAMELESS] and csvtext.NAMELESS not in roles[:-1]
+    first = "a first one without a name, which '' names, " if nameless else ""
+    found = f"(found: {first}{shown(tab.names)})"
     lone = [role for role in ("attempts", "correct") if role in told]
     if len(lone) == 1:
         other = "correct" if lone == ["attempts"] else "attempts"
@@ -88,7 +88,7 @@ def _unrecognised(tab: Tabular, roles: Roles, told: dict[str, str]) -> str:
         return f"no column of {lacking[0]}s {found}: name it with --{lacking[0]}-col{more}"
     if not lacking:
         return f"no score column {found}; name it with --score-col, or counts with --attempts-col, --correct-col"
-    if not scored and found.startswith("(found: a first") and len(lacking) > 1:
+    if nameless and not scored and len(lacking) > 1:
         return f"columns not recognised {found}: --model-col '' where each row is a model, --item-col '' an item"
     options = ", ".join(f"--{role}-col" for role in (*lacking, "score"))
     return f"columns not recognised {found}; name them with {options}"

@@ -52,6 +52,15 @@ def common(path: str) -> Any:
     return _parsed(path, found.st_mtime_ns, found.st_size)
 
 
+def common_object(path: str) -> dict[str, Any]:
+    """The same where an object is looked for: {} where there is none, or the file is damaged."""
+    try:
+        value = common(path)
+    except InputError:
+        return {}  # said where that file itself is read
+    return value if isinstance(value, dict) else {}
+
+
 @lru_cache(maxsize=4)
 def _parsed(path: str, *_changed: int) -> Any:
     return Document(path, "json", None, None).sibling(os.path.basename(path))

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import common, first, inner, members, text
+from benchkit.formats.fields import common_object, first, inner, members, text
 from benchkit.formats.native import Attempts, Document, choose, number, of_wanted
 from benchkit.text import count
 
@@ -67,27 +67,18 @@ def _within_trial(path: str | None) -> bool:
 
 def _holds_trial(path: str) -> bool:
     """Whether a file is there and is a trial's; an agent may leave hundreds beside it."""
-    value = _object(path)
+    value = common_object(path)
     return _is_trial(value) or _is_old_trial(value)
 
 
 @lru_cache(maxsize=256)
 def _trials_of_run(path: str) -> frozenset[str]:
     """The names of the trials that the file of a run has, none where there is no such file; each trial asks for it."""
-    value = _object(path)
+    value = common_object(path)
     rows = value["results"] if _is_run(value) else []
     return frozenset(
         row["trial_name"] for row in rows if isinstance(row, dict) and isinstance(row.get("trial_name"), str)
     )
-
-
-def _object(path: str) -> dict[str, Any]:
-    """The JSON object in a file, {} where there is none."""
-    try:
-        value = common(path)
-    except InputError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _is_trial(value: dict[str, Any]) -> bool:

@@ -43,7 +43,7 @@ from typing import Any
 from benchkit import endings
 from benchkit.errors import InputError
 from benchkit.formats.cells import Choices
-from benchkit.formats.fields import common, first, goes_along, inner, kind, records, text
+from benchkit.formats.fields import common, common_object, first, goes_along, inner, kind, records, text
 from benchkit.formats.native import Attempts, Document, identifier
 
 NAME = "SWE-bench and its variants, OpenHands (results, reports, details)"
@@ -100,11 +100,7 @@ def _within_submission(path: str | None) -> bool:
 
 
 def _is_submission(folder: str) -> bool:
-    try:
-        results = common(os.path.join(folder, "results", "results.json"))
-    except InputError:
-        return False
-    return isinstance(results, dict) and _form(results) in ("results", "report")
+    return _form(common_object(os.path.join(folder, "results", "results.json"))) in ("results", "report")
 
 
 def _kind(doc: Document) -> str | None:
